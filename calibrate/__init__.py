@@ -1,0 +1,1 @@
+"""Measures a real machine and fits a profile to the measurements."""

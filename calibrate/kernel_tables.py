@@ -1,0 +1,94 @@
+"""Reading tables of measured kernel times into arrays; the columns are those of their README."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from simulator.cost.attention import AttentionShape
+from simulator.hardware.accelerator import Dtype
+from simulator.units import US
+
+Array: TypeAlias = NDArray[np.float64]
+
+_NAMES = {Dtype.BF16: ("bfloat16", "bf16"), Dtype.FP16: ("float16", "fp16"), Dtype.FP8: ("fp8",)}
+"""How tables write a dtype. Block-scaled fp8 is left out: its times are those of its launch."""
+_GEMM = ["m", "n", "k"]
+_ATTENTION = ["batch_size", "seq_len", "num_heads", "num_key_value_heads", "head_dim"]
+_WINDOWED_REPEATS = (4, 6)
+"""Rows a shape has where half of them were timed with a sliding window that no column names."""
+TRAINING_SIZE = 256
+"""Smallest of m, n and k from which a GEMM counts as training-size."""
+TRAINING_TOKENS = 1024
+"""Sequence length from which attention counts as training-size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmTable:
+    """Measured GEMMs of one dtype."""
+
+    shapes: Array
+    """(3, count): m, n and k."""
+    seconds: Array
+
+    @property
+    def training(self) -> NDArray[np.bool_]:
+        """Which points are as large as those of a training step."""
+        return np.asarray(self.shapes.min(axis=0) >= TRAINING_SIZE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionTable:
+    """Measured causal attention forward passes that also wrote an inference cache."""
+
+    shapes: tuple[AttentionShape, ...]
+    seconds: Array
+
+    @property
+    def training(self) -> NDArray[np.bool_]:
+        """Which points are as long as those of a training step."""
+        return np.array([shape.seq_q >= TRAINING_TOKENS for shape in self.shapes])
+
+
+def read_gemms(path: Path, dtype: Dtype) -> GemmTable:
+    """Return the GEMMs of `dtype` in a CSV file: the median of each shape."""
+    table = pd.read_csv(path)
+    table = table[table["dtype"].isin(_NAMES[dtype])]
+    median = table.groupby(_GEMM, as_index=False)["time_us"].median()
+    shapes = median[_GEMM].to_numpy(dtype=np.float64).T
+    return GemmTable(shapes=shapes, seconds=median["time_us"].to_numpy(dtype=np.float64) * US)
+
+
+def read_attention(path: Path, head_dims: tuple[int, ...]) -> AttentionTable:
+    """Return the full attention of `head_dims` in a CSV file: the geometric mean of each shape.
+
+    Some tables time a shape with and without a sliding window and do not say which is which: of
+    4 or 6 rows the slower half is full attention. Single rows of such tables could be either and
+    are left out.
+    """
+    table = pd.read_csv(path)
+    table = table[table["head_dim"].isin(head_dims)]
+    repeats: dict[tuple[int, ...], list[float]] = {}
+    for *sizes, time_us in table[[*_ATTENTION, "time_us"]].itertuples(index=False):
+        repeats.setdefault(tuple(sizes), []).append(time_us)
+    windowed = any(len(times) in _WINDOWED_REPEATS for times in repeats.values())
+    shapes, seconds = [], []
+    for sizes, times in repeats.items():
+        if windowed and len(times) == 1:
+            continue
+        half = len(times) // 2 if len(times) in _WINDOWED_REPEATS else 0
+        full = sorted(times)[half:]
+        shapes.append(_shape(*sizes))
+        seconds.append(float(np.exp(np.log(full).mean())) * US)
+    return AttentionTable(shapes=tuple(shapes), seconds=np.array(seconds))
+
+
+def _shape(batch: int, seq: int, heads: int, kv_heads: int, head_dim: int) -> AttentionShape:
+    return AttentionShape(
+        batch=batch, seq_q=seq, seq_k=seq, heads=heads, kv_heads=kv_heads, head_dim=head_dim
+    )

@@ -1,0 +1,85 @@
+"""Least squares on logarithms: the one fit of positive constants to measured times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+Array: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.intp]
+
+SOFT = 0.05
+"""Log error at which the loss turns from square to linear: 5 %, about the scatter of repeats."""
+_STEP = 1e-3
+"""Relative step of the derivatives: wide enough to see through rounding up to whole waves."""
+_HELD_OUT = 5
+"""One point in five is left out of a fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeConstant:
+    """A constant to fit: where it is believed to lie, and the bounds it must keep."""
+
+    prior: float
+    low: float
+    high: float
+    spread: float = 1.0
+    """Standard deviation of log(value / prior)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """|predicted / measured - 1| on points that a fit did not see."""
+
+    errors: Array
+
+    @property
+    def median(self) -> float:
+        """Median error."""
+        return float(np.median(self.errors))
+
+    @property
+    def p90(self) -> float:
+        """90th percentile."""
+        return float(np.quantile(self.errors, 0.9))
+
+    def where(self, chosen: NDArray[np.bool_]) -> Held:
+        """Return the errors of the chosen points."""
+        return Held(errors=self.errors[chosen])
+
+
+def held_out(count: int, *, seed: int = 0) -> tuple[Indices, Indices]:
+    """Return the indices of the points to fit, in random order, and of the fifth left out."""
+    order = np.random.default_rng(seed).permutation(count)
+    return order[count // _HELD_OUT :], np.sort(order[: count // _HELD_OUT])
+
+
+def fit_constants(
+    free: Mapping[str, FreeConstant],
+    log_errors: Callable[[dict[str, float]], Array],
+) -> dict[str, float]:
+    """Return the values of the free constants that make `log_errors` small.
+
+    Minimises the soft-L1 loss of the errors and, for each constant, of
+    SOFT log(value / prior) / spread: one measured point's worth of belief.
+    """
+    names = list(free)
+    prior = np.log([constant.prior for constant in free.values()])
+    low = np.log([constant.low for constant in free.values()])
+    high = np.log([constant.high for constant in free.values()])
+    spread = np.array([constant.spread for constant in free.values()])
+
+    def residuals(logs: Array) -> Array:
+        values = dict(zip(names, np.exp(logs).tolist(), strict=True))
+        return np.concatenate([log_errors(values), SOFT * (logs - prior) / spread])
+
+    start = np.clip(prior, low + _STEP, high - _STEP)
+    found = least_squares(
+        residuals, start, bounds=(low, high), loss="soft_l1", f_scale=SOFT, diff_step=[_STEP]
+    )
+    return dict(zip(names, np.exp(found.x).tolist(), strict=True))

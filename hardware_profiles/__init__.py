@@ -1,0 +1,1 @@
+"""Machine profiles as TOML files; data only."""

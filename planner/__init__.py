@@ -1,0 +1,1 @@
+"""Searches layouts and plans whole runs: feasibility, time, money, energy, failures."""

@@ -1,0 +1,1 @@
+"""Turns result files into figures, tables and shareable reports."""

@@ -1,0 +1,1 @@
+"""Simulates one training step: workload, hardware, layout, schedule, cost, engine."""

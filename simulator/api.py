@@ -1,0 +1,248 @@
+"""Forecasts of one training job on one machine: the closed-form estimate and the event run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+
+from simulator.cost.plan import LinkKind
+from simulator.cost.step_costs import StepCosts, WorkCost
+from simulator.engine.step import run_step
+from simulator.errors import InputError, Problem
+from simulator.estimate import (
+    Timing,
+    breakdown_of,
+    busiest_stage,
+    estimate_step_time,
+    estimate_timing,
+)
+from simulator.hardware.profile import Profile
+from simulator.parallel.checks import check_layout
+from simulator.parallel.layout import DataParallel, ParallelLayout
+from simulator.parallel.memory import ChunkMemory, stage_memory
+from simulator.parallel.program import StepProgram, build_program
+from simulator.results import Breakdown, MemoryUse, Provenance, Span, StepResult
+from simulator.scenario import Scenario
+from simulator.schedule.graph import STREAMS, StreamKind, TaskGraph, build_graph
+from simulator.schedule.shape import graph_shape
+from simulator.schedule.verify import in_flight
+from simulator.workload.job import TrainingJob
+from simulator.workload.model import ModelSpec
+from simulator.workload.stack import Stack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """One layout, ready to be played."""
+
+    program: StepProgram
+    graph: TaskGraph
+    costs: Sequence[WorkCost]
+
+
+class Forecaster:
+    """Forecasts layouts of one model, job, stack and machine; keeps what they have in common."""
+
+    def __init__(
+        self, model: ModelSpec, job: TrainingJob, stack: Stack, profile: Profile, world_size: int
+    ) -> None:
+        self.model, self.job, self.stack, self.profile = model, job, stack, profile
+        self.world_size = world_size
+        self.costs = StepCosts(model, job, stack, profile)
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Forecaster:
+        """Return the forecaster of a scenario."""
+        return cls(
+            scenario.model.spec,
+            scenario.file.job,
+            scenario.stack,
+            scenario.profile,
+            scenario.world_size,
+        )
+
+    def program(self, layout: ParallelLayout) -> StepProgram:
+        """Return the step program of a legal layout."""
+        domain = self.profile.node.scale_up.domain_size
+        return build_program(self.model, self.job, self.stack, layout, domain)
+
+    def check(self, layout: ParallelLayout, where: str = "") -> None:
+        """Raise `InputError` with every rule that a layout breaks on this cluster."""
+        if layout.world_size != self.world_size:
+            raise InputError(
+                Problem(
+                    where=where,
+                    key="layout",
+                    found=f"tp x cp x dp x pp = {layout.world_size}",
+                    rule=f"must use all {self.world_size} accelerators of the cluster",
+                    fix=f"dp = {self.world_size // (layout.tp * layout.cp * layout.pp)}"
+                    if self.world_size % (layout.tp * layout.cp * layout.pp) == 0
+                    else "another tp, cp or pp, or another number of nodes",
+                )
+            )
+        check_layout(self.model, self.job, self.stack, layout, where)
+
+    def step_time(self, layout: ParallelLayout) -> float:
+        """Return the estimated step time of a legal layout in seconds, and nothing else."""
+        return self._mean(layout, lambda step: estimate_step_time(step.graph, step.costs))
+
+    def estimate(self, layout: ParallelLayout) -> StepResult:
+        """Return the closed-form forecast of a legal layout."""
+        step = self._step(layout)
+        timing = estimate_timing(step.graph, step.costs)
+        return self._result(step, timing, self.step_time(layout))
+
+    def simulate(
+        self, layout: ParallelLayout, *, slowdown: Sequence[float] | None = None
+    ) -> StepResult:
+        """Return the event-simulated forecast of a legal layout, with its spans.
+
+        It differs from the estimate only where transfers share a link, or where `slowdown[s]`
+        makes stage s slower.
+        """
+        step = self._step(layout)
+        run = run_step(step.graph, step.costs, self._capacity(step.costs), slowdown)
+        timing = Timing(start=run.start, end=run.end)
+        mean = (
+            self._mean(
+                layout,
+                lambda s: max(run_step(s.graph, s.costs, self._capacity(s.costs), slowdown).end),
+            )
+            if layout.data_parallel is DataParallel.LOCAL_SGD
+            else timing.step_time
+        )
+        result = self._result(step, timing, mean)
+        return replace(result, events=run.events, spans=_spans(step, timing))
+
+    def memory(self, layout: ParallelLayout) -> tuple[MemoryUse, ...]:
+        """Return the memory of one rank of each stage of a legal layout."""
+        return self._memory(self.program(layout))
+
+    def _step(self, layout: ParallelLayout, *, averages: bool = True) -> _Step:
+        program = self.program(layout)
+        graph = build_graph(graph_shape(program, averages=averages))
+        return _Step(program=program, graph=graph, costs=self.costs.durations(program, graph.works))
+
+    def _mean(self, layout: ParallelLayout, seconds_of: Callable[[_Step], float]) -> float:
+        """Return the mean step: of local SGD one in `sync_every` steps averages parameters."""
+        whole = seconds_of(self._step(layout))
+        if layout.data_parallel is not DataParallel.LOCAL_SGD or layout.sync_every == 1:
+            return whole
+        plain = seconds_of(self._step(layout, averages=False))
+        return plain + (whole - plain) / layout.sync_every
+
+    def _capacity(self, costs: Sequence[WorkCost]) -> dict[LinkKind, float]:
+        """Nominal rates of a rank's links; never below what a flow measured alone reaches."""
+        nominal = {LinkKind.SCALE_UP: self.profile.node.scale_up.bandwidth}
+        nominal[LinkKind.SCALE_OUT] = self.profile.nic_bandwidth if self.profile.node.nic else 0.0
+        for cost in costs:
+            for plan in cost.plans:
+                for phase in plan.phases:
+                    nominal[phase.link] = max(nominal[phase.link], phase.rate)
+        return nominal
+
+    def _memory(self, program: StepProgram) -> tuple[MemoryUse, ...]:
+        layout = program.layout
+        chunks = [self._chunk_memory(program, i) for i in range(layout.virtual_stages)]
+        alive = in_flight(layout.effective_schedule, layout.pp, layout.vpp, program.micro_batches)
+        return tuple(
+            stage_memory(program, stage, chunks[stage :: layout.pp], alive[stage])
+            for stage in range(layout.pp)
+        )
+
+    def _chunk_memory(self, program: StepProgram, index: int) -> ChunkMemory:
+        whole = program.chunks[index].whole
+        parts = [(priced.passes, n) for priced, n in self.costs.parts(program, whole)]
+        logits = parts[-1][0].transient if whole.head else 0.0
+        inner = parts[:-1] if whole.head else parts
+        return ChunkMemory(
+            kept=sum(passes.kept * n for passes, n in parts),
+            transient=max((passes.transient for passes, _ in inner), default=0.0),
+            logits=logits,
+        )
+
+    def _result(self, step: _Step, timing: Timing, step_time: float) -> StepResult:
+        stage = busiest_stage(step.graph, step.costs)
+        seconds = breakdown_of(step.graph, step.costs, timing, stage)
+        spread = (self.stack.fit.spread**2 + self.profile.constants.spread**2) ** 0.5
+        return StepResult(
+            step_time=step_time,
+            low=step_time / (1 + spread),
+            high=step_time * (1 + spread),
+            tokens=self.job.tokens_per_step,
+            world_size=step.program.layout.world_size,
+            model_flops=self.model_flops,
+            hardware_flops=self._hardware_flops(step.program),
+            peak_flops=self.profile.accelerator.peak[self.job.precision],
+            breakdown=Breakdown(stage=stage, seconds=seconds),
+            memory=self._memory(step.program),
+            memory_capacity=self.profile.accelerator.memory,
+            provenance=self._provenance,
+        )
+
+    @cached_property
+    def model_flops(self) -> float:
+        """FLOP of one step over all ranks: three times the forward pass, attention unmasked."""
+        plain = self.program(ParallelLayout())
+        (chunk,) = plain.chunks
+        once = sum(
+            priced.passes.forward.model_flops * n
+            for priced, n in self.costs.parts(plain, chunk.whole)
+        )
+        return 3 * once * self.job.global_batch_size
+
+    def _hardware_flops(self, program: StepProgram) -> float:
+        """FLOP of one step over all ranks as the matrix units run them."""
+        once = sum(
+            (p.passes.forward.flops + p.passes.backward.flops + p.passes.recompute.flops) * n
+            for chunk in program.chunks
+            for p, n in self.costs.parts(program, chunk.whole)
+        )
+        layout = program.layout
+        return once * layout.tp * layout.cp * layout.dp * program.micro_batches
+
+    @cached_property
+    def _provenance(self) -> Provenance:
+        constants = self.profile.constants
+        nominal = constants.nominal_blocks()
+        warnings = [f"{self.profile.name}: not calibrated, nominal: {', '.join(nominal)}"]
+        return Provenance(
+            traincast=_version(),
+            profile=self.profile.name,
+            profile_sha256=self.profile.sha256,
+            stack=self.stack.name,
+            seed=None,
+            constants=constants.origins(),
+            warnings=tuple(warnings if nominal else ()),
+        )
+
+
+def _spans(step: _Step, timing: Timing) -> tuple[Span, ...]:
+    graph = step.graph
+    spans = []
+    for task, number in enumerate(graph.work):
+        if timing.end[task] <= timing.start[task]:
+            continue
+        work = graph.works[number]
+        stage, stream = divmod(graph.stream[task], STREAMS)
+        spans.append(
+            Span(
+                stage=stage,
+                stream=StreamKind(stream).name.lower(),
+                name=work.kind.name.lower(),
+                start=timing.start[task],
+                stop=timing.end[task],
+                micro_batch=graph.micro_batch[task] if graph.micro_batch[task] >= 0 else None,
+                chunk=work.chunk,
+            )
+        )
+    return tuple(spans)
+
+
+def _version() -> str:
+    try:
+        return version("traincast")
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,1 @@
+"""Durations of operators and communication plans of collectives, as pure functions."""

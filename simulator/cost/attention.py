@@ -1,0 +1,139 @@
+"""Fused (flash) attention: query blocks spread over the compute units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.cost.gemm import peak_flops
+from simulator.hardware.accelerator import Accelerator, Dtype
+from simulator.hardware.kernel_constants import AttentionConstants
+
+_NORM = 4
+"""Exponent that joins two overlapping times: close to the larger one, above both."""
+_FLOPS_PER_SCORE = 4.0
+"""Of each element of a head: a multiplication and an addition in Q K^T, and again in P V."""
+_BACKWARD_TENSORS = 2.0
+"""Backward reads Q, K, V, O, dO and writes dQ, dK, dV; forward reads Q, K, V and writes O."""
+_CACHE_TENSORS = 4.0
+"""K and V, each read and written once more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionShape:
+    """One attention call on one rank: `heads` and `kv_heads` are local, sizes in tokens."""
+
+    batch: int
+    seq_q: int
+    seq_k: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    causal: bool = True
+    """The last query sees all keys; the one before it all but the last, and so on."""
+    window: int | None = None
+    """Keys that a query sees at most (sliding window); None for all."""
+
+    @property
+    def mean_keys(self) -> float:
+        """Keys that a query sees, on average."""
+        limit = min(self.window or self.seq_k, self.seq_k)
+        if not self.causal:
+            return float(limit)
+        first = self.seq_k - self.seq_q
+        growing = min(max(limit - first, 0), self.seq_q)
+        return (growing * (first + growing / 2) + (self.seq_q - growing) * limit) / self.seq_q
+
+    @property
+    def flops(self) -> float:
+        """Return the FLOPs of the forward pass, masked scores not counted."""
+        scores = self.batch * self.heads * self.seq_q * self.mean_keys
+        return _FLOPS_PER_SCORE * self.head_dim * scores
+
+
+def flash_forward_seconds(
+    shape: AttentionShape,
+    *,
+    dtype: Dtype,
+    gpu: Accelerator,
+    constants: AttentionConstants,
+    sustained: bool = False,
+    write_cache: bool = False,
+) -> float:
+    """Return the seconds of a fused attention forward pass on the device, launch not counted.
+
+    With d = head_dim and blocks of `tile` queries on SM compute units:
+        score = 4-norm(4 d / efficiency, softmax_flops) / (peak / SM)
+        w = batch heads ceil(seq_q / tile) / SM
+        compute = tile score (w (mean_keys + tile/2 + k0) + tail (longest + k0))
+    The tail is the last block that runs while other units idle. It is joined by a 4-norm with the
+    time to move Q, K, V and O; a fixed start is added. `write_cache` adds the copy of K and V
+    into an inference cache, which training does not make.
+
+    Raises:
+        UnsupportedError: the accelerator's data sheet gives no peak for `dtype`.
+
+    Source: the blocks of Dao, "FlashAttention-2", 2023, section 3.
+    """
+    busy = _compute(shape, gpu, constants, peak_flops(gpu, dtype))
+    if sustained:
+        busy *= constants.sustained_factor
+    moving = _moving(shape, dtype, gpu, constants)
+    seconds = float((busy**_NORM + moving**_NORM) ** (1 / _NORM) + constants.start)
+    return seconds + _cache_write(shape, dtype, gpu, constants) if write_cache else seconds
+
+
+def flash_backward_seconds(
+    shape: AttentionShape,
+    *,
+    dtype: Dtype,
+    gpu: Accelerator,
+    constants: AttentionConstants,
+    sustained: bool = False,
+) -> float:
+    """Return the seconds of a fused attention backward pass on the device, launch not counted.
+
+    Five products against two in the forward pass, at a lower efficiency:
+    compute_backward = backward_factor compute_forward; twice the tensors are moved.
+
+    Raises:
+        UnsupportedError: the accelerator's data sheet gives no peak for `dtype`.
+
+    Source: Dao, "FlashAttention-2", 2023, section 3.1.2 (the five products).
+    """
+    busy = constants.backward_factor * _compute(shape, gpu, constants, peak_flops(gpu, dtype))
+    if sustained:
+        busy *= constants.sustained_factor
+    moving = _BACKWARD_TENSORS * _moving(shape, dtype, gpu, constants)
+    return float((busy**_NORM + moving**_NORM) ** (1 / _NORM) + constants.start)
+
+
+def _compute(
+    shape: AttentionShape, gpu: Accelerator, constants: AttentionConstants, peak: float
+) -> float:
+    tile, units = constants.query_tile, gpu.compute_units
+    matrix = _FLOPS_PER_SCORE * shape.head_dim / constants.efficiency
+    flops = float((matrix**_NORM + constants.softmax_flops**_NORM) ** (1 / _NORM))
+    score = flops / (peak / units)
+    waves = shape.batch * shape.heads * -(-shape.seq_q // tile) / units
+    masked = tile / 2 if shape.causal else 0.0
+    longest = min(shape.window or shape.seq_k, shape.seq_k)
+    mean = shape.mean_keys + masked + constants.k_overhead
+    return tile * score * (waves * mean + constants.tail * (longest + constants.k_overhead))
+
+
+def _moving(
+    shape: AttentionShape, dtype: Dtype, gpu: Accelerator, constants: AttentionConstants
+) -> float:
+    queries = 2 * shape.heads * shape.seq_q
+    keys = 2 * shape.kv_heads * shape.seq_k
+    moved = dtype.bytes * shape.batch * shape.head_dim * (queries + keys)
+    return float(moved / (gpu.memory_bandwidth * constants.memory_efficiency))
+
+
+def _cache_write(
+    shape: AttentionShape, dtype: Dtype, gpu: Accelerator, constants: AttentionConstants
+) -> float:
+    tokens = shape.batch * shape.seq_k
+    moved = _CACHE_TENSORS * dtype.bytes * tokens * shape.kv_heads * shape.head_dim
+    bandwidth = gpu.memory_bandwidth * constants.cache_efficiency
+    return float(moved / bandwidth + tokens * constants.cache_token)

@@ -1,0 +1,201 @@
+"""Seconds of a block of operators and collectives on one rank, by category."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from simulator.cost.attention import (
+    AttentionShape,
+    flash_backward_seconds,
+    flash_forward_seconds,
+)
+from simulator.cost.collectives.select import CollectiveCosts
+from simulator.cost.gemm import gemm_seconds
+from simulator.cost.memory_bound import memory_bound_seconds
+from simulator.errors import Problem, UnsupportedError
+from simulator.hardware.accelerator import Dtype
+from simulator.hardware.constants import FittedConstants
+from simulator.hardware.kernel_constants import GemmConstants, GemmLayout
+from simulator.hardware.profile import Profile
+from simulator.parallel.layout import Axis
+from simulator.parallel.work import Block, CommWork
+from simulator.results import Category
+from simulator.workload.operator import FlashAttention, Gemm, MemoryBound, Operator
+from simulator.workload.stack import Stack
+
+_COMM_CATEGORY = {Axis.TENSOR: Category.TENSOR_COMM, Axis.CONTEXT: Category.CONTEXT_COMM}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceCost:
+    """One operator or collective of a block: when it starts in the block and how long it takes."""
+
+    name: str
+    category: Category
+    offset: float
+    """Seconds from the start of the block."""
+    seconds: float
+    """Of the piece itself, hidden or not."""
+    exposed: float
+    """Seconds by which it makes the block longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockCost:
+    """How long a block takes; `by_category` adds up to `seconds`."""
+
+    seconds: float
+    by_category: Mapping[Category, float]
+    pieces: tuple[PieceCost, ...] = field(repr=False)
+
+
+class KernelCosts:
+    """Prices operators and blocks on one machine with one stack."""
+
+    def __init__(
+        self, profile: Profile, stack: Stack, dtype: Dtype, collectives: CollectiveCosts
+    ) -> None:
+        self.profile = profile
+        self.stack = stack
+        self.dtype = dtype
+        self.collectives = collectives
+        self.gemm_constants = gemm_constants(profile.constants, dtype)
+        self.scale = stack.fit.scale.get(profile.constants.accelerator, 1.0)
+
+    def operator_seconds(self, operator: Operator) -> float:
+        """Return the seconds of all `count` runs of an operator in a training run."""
+        gpu, constants = self.profile.accelerator, self.profile.constants
+        match operator:
+            case Gemm():
+                once = gemm_seconds(
+                    operator.m,
+                    operator.n,
+                    operator.k,
+                    dtype=self.dtype,
+                    gpu=gpu,
+                    constants=self.gemm_constants,
+                    batch=operator.batch,
+                    layout=operator.layout,
+                    accumulate=self._accumulates(operator),
+                    sustained=True,
+                )
+            case FlashAttention():
+                price = flash_backward_seconds if operator.backward else flash_forward_seconds
+                once = price(
+                    _attention_shape(operator),
+                    dtype=_attention_dtype(self.dtype),
+                    gpu=gpu,
+                    constants=constants.attention,
+                    sustained=True,
+                )
+            case MemoryBound():
+                once = memory_bound_seconds(
+                    operator.bytes, operator.kind, gpu=gpu, constants=constants.memory_bound
+                )
+            case _:
+                assert_never(operator)
+        return once * operator.count * self.scale
+
+    def comm_seconds(self, comm: CommWork) -> float:
+        """Return the seconds of all `count` runs of a collective, alone on its links."""
+        plan = self.collectives.plan(comm.collective, comm.payload, comm.group)
+        return plan.seconds * comm.count
+
+    def block(self, block: Block) -> BlockCost:
+        """Return the cost of a block: its pieces in turn, less what collectives hide behind, and
+        at least the CPU time to launch it all.
+        """
+        operators = {
+            piece.name: self.operator_seconds(piece)
+            for piece in block.pieces
+            if not isinstance(piece, CommWork)
+        }
+        totals: dict[Category, float] = {}
+        pieces, clock, launch = [], 0.0, 0.0
+        for piece in block.pieces:
+            if isinstance(piece, CommWork):
+                seconds = self.comm_seconds(piece)
+                window = sum(operators.get(name, 0.0) for name in piece.hidden_by)
+                exposed = max(0.0, seconds - piece.hidden_fraction * window)
+                category = _COMM_CATEGORY[piece.axis]
+                launch += self.stack.kernels.cpu_collective * piece.count
+            else:
+                seconds = exposed = operators[piece.name]
+                category = _category(piece)
+                launch += self.stack.kernels.cpu_launch * _launches(piece)
+            offset = clock + exposed - seconds if exposed < seconds else clock
+            pieces.append(
+                PieceCost(
+                    name=piece.name,
+                    category=category,
+                    offset=max(0.0, offset),
+                    seconds=seconds,
+                    exposed=exposed,
+                )
+            )
+            totals[category] = totals.get(category, 0.0) + exposed
+            clock += exposed
+        totals[Category.LAUNCH] = max(0.0, launch - clock)
+        return BlockCost(
+            seconds=clock + totals[Category.LAUNCH], by_category=totals, pieces=tuple(pieces)
+        )
+
+    def _accumulates(self, gemm: Gemm) -> bool:
+        """Whether the GEMM adds to the fp32 gradient itself."""
+        fused = not self.stack.kernels.accumulate_bytes
+        return fused and gemm.layout is GemmLayout.WEIGHT_GRADIENT
+
+
+def gemm_constants(constants: FittedConstants, dtype: Dtype) -> GemmConstants:
+    """Return the GEMM constants of a dtype.
+
+    Raises:
+        UnsupportedError: the accelerator has none for it; names those it has.
+    """
+    found = constants.gemm.get(dtype)
+    if found is None:
+        raise UnsupportedError(
+            Problem(
+                where=constants.accelerator,
+                key="job.precision",
+                found=dtype.value,
+                rule="this accelerator has no constants for this precision",
+                fix="one of: " + ", ".join(sorted(constants.gemm)),
+            )
+        )
+    return found
+
+
+def _category(operator: Operator) -> Category:
+    match operator:
+        case Gemm():
+            return Category.GEMM
+        case FlashAttention():
+            return Category.ATTENTION
+        case MemoryBound():
+            return Category.MEMORY_BOUND
+
+
+def _launches(operator: Operator) -> int:
+    launches = operator.launches if isinstance(operator, MemoryBound) else 1
+    return launches * operator.count
+
+
+def _attention_shape(operator: FlashAttention) -> AttentionShape:
+    return AttentionShape(
+        batch=operator.batch,
+        seq_q=operator.seq_q,
+        seq_k=operator.seq_k,
+        heads=operator.heads,
+        kv_heads=operator.kv_heads,
+        head_dim=operator.head_dim,
+        causal=operator.causal,
+        window=operator.window,
+    )
+
+
+def _attention_dtype(dtype: Dtype) -> Dtype:
+    """Attention runs in bf16 where the linear layers run in 8 or 4 bits."""
+    return Dtype.BF16 if dtype.bytes < 2 else dtype

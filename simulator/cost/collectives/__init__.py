@@ -1,0 +1,1 @@
+"""Collective algorithms: one file each, a registry, and the choice that a library would make."""

@@ -1,0 +1,36 @@
+"""Broadcast and reduce along a binomial tree: few steps, many bytes; for small payloads."""
+
+from __future__ import annotations
+
+from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.ring import ring_constants, ring_latency, scale_up_seconds
+from simulator.cost.plan import CommPhase, CommPlan, LinkKind
+
+
+def binomial(request: Request, links: Links) -> CommPlan:
+    """Return the plan of `ceil(log2 n)` rounds, in each of which the root sends all `s` bytes.
+
+    Rounds across domains come first (one rank a domain, over its own NIC share), then rounds
+    inside them. The root, which sends in every round, is the rank whose bytes are counted.
+
+    Source: Thakur, Rabenseifner, Gropp 2005, "Optimization of collective communication
+    operations in MPICH", section 4.2.
+    """
+    group = request.group
+    across = (group.domains - 1).bit_length()
+    inside = (group.per_domain - 1).bit_length()
+    constants = ring_constants(links.constants, request.collective)
+    phases: list[CommPhase] = []
+    start = constants.start
+    if across:
+        nic_bytes = across * request.payload
+        fixed = start + network_latency(links, across, request.payload)
+        seconds = nic_bytes / links.nic_share
+        phases.append(flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds))
+        start = 0.0
+    if inside:
+        wire = inside * request.payload
+        fixed = ring_latency(constants, inside, request.payload) - constants.start + start
+        seconds = scale_up_seconds(constants, links.bandwidth, wire, 0.0)
+        phases.append(flow(LinkKind.SCALE_UP, fixed, wire, seconds))
+    return request.plan("binomial", *phases)

@@ -1,0 +1,27 @@
+"""Broadcast and reduce along a pipelined chain of all ranks."""
+
+from __future__ import annotations
+
+from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.ring import ring_constants, ring_latency, scale_up_seconds
+from simulator.cost.plan import CommPlan, LinkKind
+
+
+def chain(request: Request, links: Links) -> CommPlan:
+    """Return the plan of a chain: each rank passes all `s` bytes on, in chunks, `n-1` steps deep.
+
+    Over several domains `n/r - 1` of the steps cross the network, each over `r` NIC shares.
+
+    Source: nccl-tests, doc/PERFORMANCE.md (broadcast and reduce move `s` over each link).
+    """
+    group, wire = request.group, request.payload
+    constants = ring_constants(links.constants, request.collective)
+    crossing = group.domains - 1.0
+    fixed = ring_latency(constants, group.size - 1 - crossing, wire)
+    seconds = scale_up_seconds(constants, links.bandwidth, wire, 0.0)
+    if group.domains == 1:
+        return request.plan("chain", flow(LinkKind.SCALE_UP, fixed, wire, seconds))
+    nic_bytes = wire / group.per_domain
+    fixed += network_latency(links, crossing, nic_bytes)
+    seconds = max(seconds if group.per_domain > 1 else 0.0, nic_bytes / links.nic_share)
+    return request.plan("chain", flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds))

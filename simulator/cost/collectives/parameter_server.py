@@ -1,0 +1,32 @@
+"""Parameter server: all ranks send to a central one, which reduces and sends back."""
+
+from __future__ import annotations
+
+from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.plan import CommPhase, CommPlan, LinkKind
+
+
+def parameter_server(request: Request, links: Links) -> CommPlan:
+    """Return the plan of an all-reduce as a push of all gradients and a pull of the sum.
+
+    The link of the central rank carries `(n-1) s` bytes in each of the two phases and is the one
+    that is counted. Over several domains it receives over its own NIC share what the other
+    domains send, `(n-r) s` bytes; its `r-1` peers reach it over the scale-up link at the same
+    time, and the slower decides.
+
+    Source: Li et al. 2014, "Scaling distributed machine learning with the parameter server".
+    """
+    push = _through_the_centre(request, links)
+    return request.plan("parameter_server", push, push)
+
+
+def _through_the_centre(request: Request, links: Links) -> CommPhase:
+    group, constants = request.group, links.constants.send_recv
+    wire = (group.per_domain - 1) * request.payload
+    inside = wire / (constants.efficiency * links.bandwidth)
+    if group.domains == 1:
+        return flow(LinkKind.SCALE_UP, constants.start, wire, inside)
+    nic_bytes = (group.size - group.per_domain) * request.payload
+    fixed = constants.start + network_latency(links, 1.0, nic_bytes)
+    seconds = max(inside, nic_bytes / links.nic_share)
+    return flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds)

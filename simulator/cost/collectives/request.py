@@ -1,0 +1,82 @@
+"""What every algorithm is given: the collective that is asked for, and the links it may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.cost.plan import CommPhase, CommPlan, LinkKind
+from simulator.hardware.collective_constants import CollectiveConstants
+from simulator.hardware.profile import Profile
+from simulator.parallel.groups import Collective, GroupShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One collective of `payload` bytes over `group`; sizes as `CommPlan` says."""
+
+    collective: Collective
+    payload: float
+    group: GroupShape
+
+    def plan(self, algorithm: str, *phases: CommPhase) -> CommPlan:
+        """Return the plan that answers this request by `phases`."""
+        return CommPlan(
+            collective=self.collective,
+            algorithm=algorithm,
+            payload=self.payload,
+            group=self.group,
+            phases=phases,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """The links of one rank, and how the communication library does on them."""
+
+    bandwidth: float
+    """Nominal, of the scale-up link, bytes/s per direction."""
+    nic_share: float
+    """Of the node's NICs, bytes/s per rank and direction; 0 where there is no NIC."""
+    hop_latency: float
+    """Node to node, one message, seconds."""
+    in_network_reduction: bool
+    constants: CollectiveConstants
+
+    @property
+    def hop(self) -> float:
+        """Seconds from node to node of one small message, as a collective sees it."""
+        return self.constants.network.hop_factor * self.hop_latency
+
+
+def links_of(profile: Profile) -> Links:
+    """Return the links of one rank of a machine."""
+    nic, scale_up = profile.node.nic, profile.node.scale_up
+    return Links(
+        bandwidth=scale_up.bandwidth,
+        nic_share=profile.nic_bandwidth if nic else 0.0,
+        hop_latency=nic.latency if nic else 0.0,
+        in_network_reduction=scale_up.in_network_reduction,
+        constants=profile.constants.collectives,
+    )
+
+
+def flow(link: LinkKind, fixed: float, wire_bytes: float, seconds: float) -> CommPhase:
+    """Return a phase of `fixed` seconds and a flow that takes `seconds` when it is alone.
+
+    `seconds` is proportional to `wire_bytes`; both are 0 for an empty payload.
+    """
+    if not wire_bytes:
+        return CommPhase(link=link, fixed=fixed, wire_bytes=0.0, rate=1.0)
+    return CommPhase(link=link, fixed=fixed, wire_bytes=wire_bytes, rate=wire_bytes / seconds)
+
+
+def network_latency(links: Links, hops: float, nic_bytes: float) -> float:
+    """Return the seconds that `hops` messages in sequence between nodes add to a collective.
+
+    `nic_bytes` are those over one NIC share; the formula is that of `NetworkConstants`.
+    """
+    network = links.constants.network
+    bulk = nic_bytes / (nic_bytes + network.bulk_bytes)
+    once: float = network.start + bulk * network.bulk_start
+    each: float = links.hop + bulk * network.bulk_step
+    return once + hops * each

@@ -1,0 +1,78 @@
+"""The correction of the formulas by measured points, in one scale-up domain."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+
+from simulator.cost.collectives.request import Links, Request
+from simulator.cost.plan import CommPlan
+from simulator.hardware.collective_constants import ResidualCurve
+
+_FADE_OCTAVES = 3.0
+"""Doublings of the payload, beyond the last measured one, over which a correction fades to 0."""
+
+
+def log_residual(request: Request, links: Links) -> float:
+    """Return log(measured / modelled) for a request, 0 where nothing was measured near it.
+
+    Linear in log payload between points and in log ranks between curves. Below the smallest
+    payload it stays as it is (only latency counts there), beyond the largest it fades out, and
+    so it does within one doubling of the largest group.
+    """
+    if request.group.domains > 1:
+        return 0.0
+    curves = [curve for curve in links.constants.residual if curve.op == request.collective]
+    if not curves:
+        return 0.0
+    ranks = request.group.size
+    below = max((c for c in curves if c.ranks <= ranks), key=_ranks, default=None)
+    above = min((c for c in curves if c.ranks >= ranks), key=_ranks, default=None)
+    low = _at(below, request.payload) if below else 0.0
+    high = _at(above, request.payload) if above else 0.0
+    start = below.ranks if below else ranks / 2.0
+    end = above.ranks if above else 2.0 * start
+    if start >= end or ranks >= end:
+        return high
+    weight = math.log(ranks / start) / math.log(end / start)
+    return low + weight * (high - low)
+
+
+def corrected(plan: CommPlan, log_ratio: float) -> CommPlan:
+    """Return the plan with its time multiplied by `exp(log_ratio)`; its bytes stay."""
+    if log_ratio == 0.0:
+        return plan
+    factor = math.exp(log_ratio)
+    phases = tuple(
+        type(phase)(
+            link=phase.link,
+            fixed=phase.fixed * factor,
+            wire_bytes=phase.wire_bytes,
+            rate=phase.rate / factor,
+        )
+        for phase in plan.phases
+    )
+    return CommPlan(
+        collective=plan.collective,
+        algorithm=plan.algorithm,
+        payload=plan.payload,
+        group=plan.group,
+        phases=phases,
+    )
+
+
+def _ranks(curve: ResidualCurve) -> int:
+    return curve.ranks
+
+
+def _at(curve: ResidualCurve, payload: float) -> float:
+    points, values = curve.payload, curve.log_ratio
+    if payload <= points[0]:
+        return values[0]
+    if payload >= points[-1]:
+        octaves = math.log2(payload / points[-1])
+        return values[-1] * max(0.0, 1.0 - octaves / _FADE_OCTAVES)
+    index = bisect_right(points, payload)
+    left, right = points[index - 1], points[index]
+    weight = math.log(payload / left) / math.log(right / left)
+    return values[index - 1] + weight * (values[index] - values[index - 1])

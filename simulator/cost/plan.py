@@ -1,0 +1,56 @@
+"""A communication plan: what one collective asks of the links, phase by phase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from simulator.parallel.groups import Collective, GroupShape
+
+
+class LinkKind(StrEnum):
+    """The link of a rank that a phase loads."""
+
+    SCALE_UP = "scale-up"
+    SCALE_OUT = "scale-out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommPhase:
+    """One phase: `fixed` seconds in which no link is loaded, then a flow of `wire_bytes` a rank.
+
+    The flow has a private cap of `rate` bytes/s, so that alone the phase takes exactly `seconds`;
+    concurrent flows on the same link share it max-min fairly.
+    """
+
+    link: LinkKind
+    fixed: float
+    wire_bytes: float
+    """Bytes that each rank puts on its link (per direction)."""
+    rate: float
+    """Bytes/s of the flow when nothing else uses the link."""
+
+    @property
+    def seconds(self) -> float:
+        """Duration alone, seconds."""
+        return self.fixed + (self.wire_bytes / self.rate if self.wire_bytes else 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommPlan:
+    """One collective of `payload` bytes over `group`, as `algorithm` does it.
+
+    `payload` follows nccl-tests: all-gather total output, reduce-scatter total input, all-to-all
+    what each rank sends in total, all others the buffer of one rank.
+    """
+
+    collective: Collective
+    algorithm: str
+    payload: float
+    group: GroupShape
+    phases: tuple[CommPhase, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Duration alone, seconds: phases follow each other."""
+        return sum(phase.seconds for phase in self.phases)

@@ -1,0 +1,54 @@
+"""The exception tree: every user error says where, what was found, the rule and the fix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with one input.
+
+    `where` is a file, `key` the path inside it, `found` what stands there, `rule` the rule with
+    its numbers and `fix` the nearest legal alternative. Empty strings are left out.
+    """
+
+    where: str = ""
+    key: str = ""
+    found: str = ""
+    rule: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        place = ": ".join(part for part in (self.where, self.key) if part)
+        text = f"{place}: {self.rule}" if place else self.rule
+        if self.found:
+            text += f" (found {self.found})"
+        return f"{text}\n    fix: {self.fix}" if self.fix else text
+
+
+class TraincastError(Exception):
+    """Root of all errors that a user can cause; `exit_code` is what the CLI returns."""
+
+    exit_code = EXIT_BAD_INPUT
+
+    def __init__(self, *problems: Problem) -> None:
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+class InputError(TraincastError):
+    """A file or a value is wrong; holds all problems found in it, not only the first."""
+
+
+class UnsupportedError(InputError):
+    """The input is well-formed but asks for something that is not modelled; it names it."""
+
+
+class InfeasibleError(TraincastError):
+    """The input is fine but nothing satisfies it (no layout fits, a batch does not divide)."""
+
+    exit_code = EXIT_FAILED

@@ -1,0 +1,124 @@
+"""The closed-form interpreter: when every task of a step ends if no two transfers share a link."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+
+from simulator.cost.step_costs import WorkCost
+from simulator.results import Category
+from simulator.schedule.graph import STREAMS, StreamKind, TaskGraph, WorkKind
+
+_SENDS = (WorkKind.SEND_FORWARD, WorkKind.SEND_BACKWARD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """When each task of a graph starts and ends, in seconds from the start of the step."""
+
+    start: Sequence[float]
+    end: Sequence[float]
+
+    @property
+    def step_time(self) -> float:
+        """End of the last task, seconds."""
+        return max(self.end)
+
+
+def estimate_step_time(graph: TaskGraph, costs: Sequence[WorkCost]) -> float:
+    """Return the step time in seconds; `costs[i]` is the cost of `graph.works[i]`.
+
+    A task starts when its stream is free and what it waits for has ended:
+    end = max(stream, first, second) + duration. Exact where no two transfers share a link.
+    """
+    return max(_ends(graph, costs)[:-1])
+
+
+def estimate_timing(graph: TaskGraph, costs: Sequence[WorkCost]) -> Timing:
+    """Return start and end of every task; the same recursion as `estimate_step_time`."""
+    ends = _ends(graph, costs)[:-1]
+    seconds = [cost.seconds for cost in costs]
+    starts = [end - seconds[work] for end, work in zip(ends, graph.work, strict=True)]
+    return Timing(start=starts, end=ends)
+
+
+def _ends(graph: TaskGraph, costs: Sequence[WorkCost]) -> list[float]:
+    """Return the end of every task; one more entry, always 0, stands for "waits for nothing"."""
+    seconds = [cost.seconds for cost in costs]
+    durations = map(seconds.__getitem__, graph.work)
+    free = list(repeat(0.0, STREAMS * graph.pp))
+    ends = list(repeat(0.0, len(graph) + 1))
+    rows = zip(durations, graph.stream, graph.first, graph.second, strict=True)
+    for task, (duration, stream, first, second) in enumerate(rows):
+        begin = free[stream]
+        other = ends[first]
+        if other > begin:
+            begin = other
+        other = ends[second]
+        if other > begin:
+            begin = other
+        free[stream] = ends[task] = begin + duration
+    return ends
+
+
+def breakdown_of(
+    graph: TaskGraph, costs: Sequence[WorkCost], timing: Timing, stage: int
+) -> dict[Category, float]:
+    """Return the step of one stage by category; the categories add up to the step time.
+
+    Compute is split as its blocks say; time in which the compute stream waits is a bubble where
+    the task it waits for is another stage's, else exposed data-parallel communication.
+    """
+    totals: dict[Category, float] = {}
+    clock, compute = 0.0, STREAMS * stage + StreamKind.COMPUTE
+    for task, stream in enumerate(graph.stream):
+        if stream != compute:
+            continue
+        idle = timing.start[task] - clock
+        if idle > 0:
+            data = min(idle, _waited_for_data(graph, timing, task))
+            _add(totals, Category.DATA_COMM, data)
+            _add(totals, Category.BUBBLE, idle - data)
+        cost = costs[graph.work[task]]
+        if graph.works[graph.work[task]].kind in _SENDS:
+            _add(totals, Category.PIPELINE_COMM, timing.end[task] - timing.start[task])
+        for category, seconds in cost.by_category.items():
+            _add(totals, category, seconds)
+        clock = timing.end[task]
+    _add(totals, Category.DATA_COMM, timing.step_time - clock)
+    return {category: totals.get(category, 0.0) for category in Category}
+
+
+def busiest_stage(graph: TaskGraph, costs: Sequence[WorkCost]) -> int:
+    """Return the stage whose compute stream works longest: the one that sets the pace."""
+    busy = [0.0] * graph.pp
+    for work, stream in zip(graph.work, graph.stream, strict=True):
+        if stream % STREAMS == StreamKind.COMPUTE:
+            busy[stream // STREAMS] += costs[work].seconds
+    return busy.index(max(busy))
+
+
+def _waited_for_data(graph: TaskGraph, timing: Timing, task: int) -> float:
+    """Return how long before `task` starts a data-parallel collective has been what it waits for.
+
+    Joins are followed back to the task that ended last. A collective of the same stage accounts
+    for all of the wait, one of another stage for its own duration: before, that stage was late.
+    """
+    stage = graph.stream[task] // STREAMS
+    while True:
+        waits = [t for t in (graph.first[task], graph.second[task]) if t >= 0]
+        if not waits:
+            return 0.0
+        task = max(waits, key=lambda t: timing.end[t])
+        kind = graph.works[graph.work[task]].kind
+        if kind in (WorkKind.FORWARD, WorkKind.BACKWARD, *_SENDS):
+            return 0.0
+        if kind is not WorkKind.JOIN:
+            same = graph.stream[task] // STREAMS == stage
+            return math.inf if same else timing.end[task] - timing.start[task]
+
+
+def _add(totals: dict[Category, float], category: Category, seconds: float) -> None:
+    totals[category] = totals.get(category, 0.0) + seconds

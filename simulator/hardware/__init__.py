@@ -1,0 +1,1 @@
+"""Accelerators, links, nodes and cluster fabrics, and the profiles that describe them."""

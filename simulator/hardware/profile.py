@@ -1,0 +1,139 @@
+"""A hardware profile: vendor numbers with their sources, overlaid with fitted constants."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import date
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from simulator.errors import InputError, Problem
+from simulator.files import FileRecord, nearest, parse_record, read_text, read_toml
+from simulator.hardware.accelerator import Accelerator
+from simulator.hardware.cluster import Fabric, Node
+from simulator.hardware.constants import FittedConstants
+
+PROFILE_FOLDER = Path(__file__).resolve().parents[2] / "hardware_profiles"
+
+
+class Source(FileRecord):
+    """Where numbers of a profile come from."""
+
+    what: str
+    """The keys or the kind of numbers it is the source of."""
+    reference: str
+    """Document and page, or a public address."""
+    read_on: date
+
+
+class Price(FileRecord):
+    """What one accelerator costs; a placeholder that a user replaces by their own."""
+
+    per_accelerator_hour: float | None = Field(default=None, ge=0)
+    """In `currency`; None where the user has not said."""
+    currency: str = "USD"
+
+
+class ProfileFile(FileRecord):
+    """A profile as it stands in its TOML file."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    title: str
+    aliases: tuple[str, ...] = ()
+    """Other names of the same machine, as measurement tables write it."""
+    accelerator: Accelerator
+    node: Node
+    fabric: Fabric
+    constants: str
+    """File of fitted constants, relative to the profile."""
+    price: Price = Price()
+    source: tuple[Source, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _domain_holds_whole_nodes(self) -> ProfileFile:
+        size, node = self.node.scale_up.domain_size, self.node.accelerators
+        if max(size, node) % min(size, node):
+            raise ValueError(
+                f"node.scale_up.domain_size {size} must divide or be a multiple of "
+                f"node.accelerators {node}"
+            )
+        return self
+
+
+class Profile(FileRecord):
+    """A machine, ready to compute with: the vendor's numbers and the fitted constants."""
+
+    machine: ProfileFile
+    constants: FittedConstants
+    sha256: str
+    """Of both files, so that a result names exactly what it was computed from."""
+
+    @property
+    def name(self) -> str:
+        """The profile's name."""
+        return self.machine.name
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """The accelerator."""
+        return self.machine.accelerator
+
+    @property
+    def node(self) -> Node:
+        """The node."""
+        return self.machine.node
+
+    @property
+    def fabric(self) -> Fabric:
+        """The network between nodes."""
+        return self.machine.fabric
+
+    @property
+    def nic_bandwidth(self) -> float:
+        """Bytes/s, per direction and accelerator, that NICs of a node give when all share them."""
+        nic = self.node.nic
+        if nic is None:
+            raise InputError(
+                Problem(
+                    where=self.name,
+                    key="node.nic",
+                    rule="this profile has no NIC, so a run cannot span several nodes",
+                    fix="add a [node.nic] table or use 1 node",
+                )
+            )
+        return nic.per_node * nic.bandwidth * nic.efficiency / self.node.accelerators
+
+
+def profile_names() -> list[str]:
+    """Return the names of the shipped profiles, sorted."""
+    return sorted(path.stem for path in PROFILE_FOLDER.glob("*.toml"))
+
+
+def load_profile(name_or_path: str, *, relative_to: Path | None = None) -> Profile:
+    """Return a shipped profile by name, or the one in a TOML file.
+
+    Raises:
+        InputError: unknown name, or anything wrong in the profile or its constants.
+    """
+    path = _profile_path(name_or_path, relative_to)
+    machine = parse_record(ProfileFile, read_toml(path), str(path))
+    constants_path = path.parent / machine.constants
+    constants = parse_record(FittedConstants, read_toml(constants_path), str(constants_path))
+    text = read_text(path) + read_text(constants_path)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Profile(machine=machine, constants=constants, sha256=digest)
+
+
+def _profile_path(name_or_path: str, relative_to: Path | None) -> Path:
+    if name_or_path.endswith(".toml"):
+        return (relative_to or Path()) / name_or_path
+    if name_or_path not in profile_names():
+        raise InputError(
+            Problem(
+                where=name_or_path,
+                rule="is neither a shipped profile nor a .toml file",
+                fix=nearest(name_or_path, profile_names()),
+            )
+        )
+    return PROFILE_FOLDER / f"{name_or_path}.toml"

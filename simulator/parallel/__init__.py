@@ -1,0 +1,1 @@
+"""Parallel layouts, rank groups, sharding, and the program of one training step."""

@@ -1,0 +1,177 @@
+"""Whole layers and the two ends of the model as forward, backward and recomputed blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simulator.hardware.kernel_constants import MemoryClass
+from simulator.parallel.attention import (
+    FP32_BYTES,
+    attention_backward,
+    attention_forward,
+    core_forward,
+    local_heads,
+)
+from simulator.parallel.groups import Collective
+from simulator.parallel.layout import Recompute
+from simulator.parallel.linear import linear_backward, linear_forward
+from simulator.parallel.mlp import (
+    linear_block_backward,
+    linear_block_forward,
+    mlp_backward,
+    mlp_forward,
+)
+from simulator.parallel.residual import norm_backward, norm_forward, open_branch_backward
+from simulator.parallel.shard import Shard
+from simulator.parallel.work import Block, CommWork, PassPair, Piece
+from simulator.workload.layer import AttentionSpec, LayerSpec, LinearSpec, MlpSpec
+from simulator.workload.operator import MemoryBound
+
+_LOSS_REDUCTIONS = 3
+"""Vocabulary-parallel cross-entropy reduces a maximum, a target logit and a sum (Megatron-LM)."""
+
+
+def layer_passes(layer: LayerSpec, shard: Shard) -> PassPair:
+    """Return both passes over one layer, with what recomputation adds and frees."""
+    forward = Block(name="layer.forward", pieces=tuple(_forward(layer, shard)))
+    backward = Block(name="layer.backward", pieces=tuple(_backward(layer, shard)))
+    recompute = Block(name="layer.recompute", pieces=_recomputed(layer, shard, forward))
+    kept, transient = forward.saved, 0.0
+    match shard.recompute:
+        case Recompute.FULL:
+            kept = shard.element * shard.residual_tokens * layer.hidden_size
+            transient = forward.saved
+        case Recompute.SELECTIVE:
+            transient = recompute.saved
+            kept = forward.saved - transient
+        case Recompute.NONE:
+            pass
+    return PassPair(
+        forward=forward, backward=backward, recompute=recompute, kept=kept, transient=transient
+    )
+
+
+def embedding_passes(hidden: int, shard: Shard, *, learned_positions: bool) -> PassPair:
+    """Return the lookup in the vocabulary-parallel table, and the scatter of its gradient."""
+    size = shard.element * shard.tokens * hidden
+    passes = 2 + 2 * learned_positions
+    forward: list[Piece] = [_memory("embedding.lookup", passes * size, MemoryClass.EMBEDDING)]
+    backward: list[Piece] = []
+    if shard.tp > 1:
+        reduce = Collective.REDUCE_SCATTER if shard.sequence_parallel else Collective.ALL_REDUCE
+        forward.append(shard.tensor_comm("embedding.reduce", reduce, hidden, ()))
+        if shard.sequence_parallel:
+            gather = Collective.ALL_GATHER
+            backward.append(shard.tensor_comm("embedding.gather_grad", gather, hidden, ()))
+    kept = 0.0
+    if shard.kernels.dropout:
+        kept = shard.residual_tokens * hidden
+        moved = (2 * shard.element + 1) * kept
+        forward.append(_memory("embedding.dropout", moved, MemoryClass.POINTWISE))
+        backward.append(_memory("embedding.dropout.backward", moved, MemoryClass.POINTWISE))
+    backward.append(_memory("embedding.scatter", passes * size, MemoryClass.EMBEDDING))
+    return PassPair(
+        forward=Block(name="embedding.forward", pieces=tuple(forward)),
+        backward=Block(name="embedding.backward", pieces=tuple(backward)),
+        recompute=Block(name="embedding.recompute", pieces=()),
+        kept=kept,
+        transient=0.0,
+    )
+
+
+def head_passes(hidden: int, vocab: int, shard: Shard) -> PassPair:
+    """Return final norm, logits of the local `vocab` share, and loss; nothing is recomputed."""
+    t, kernels = shard.tokens, shard.kernels
+    logits = float(t) * vocab
+    loss_bytes = kernels.logits_passes * FP32_BYTES * logits / 2
+    launches = max(1, round(kernels.logits_passes / 2))
+    forward: list[Piece] = [*norm_forward("head.norm", hidden, shard)]
+    if shard.sequence_parallel:
+        forward.append(shard.tensor_comm("head.gather", Collective.ALL_GATHER, hidden, ("head",)))
+    kept_input = shard.element * shard.residual_tokens * hidden
+    forward += linear_forward("head", t, vocab, hidden, kept_input)
+    loss = _memory("head.loss", loss_bytes, MemoryClass.CROSS_ENTROPY)
+    forward.append(replace(loss, launches=launches))
+    if shard.tp > 1:
+        forward.append(_loss_reduction(shard))
+    gradient = _memory("head.loss.backward", loss_bytes, MemoryClass.CROSS_ENTROPY)
+    backward = [
+        replace(gradient, launches=launches),
+        *open_branch_backward(
+            "head", hidden, shard, linear_backward("head", t, vocab, hidden, shard, bias=False)
+        ),
+        *norm_backward("head.norm", hidden, shard),
+    ]
+    forward_block = Block(name="head.forward", pieces=tuple(forward))
+    return PassPair(
+        forward=forward_block,
+        backward=Block(name="head.backward", pieces=tuple(backward)),
+        recompute=Block(name="head.recompute", pieces=()),
+        kept=forward_block.saved,
+        transient=kernels.logits_bytes * logits,
+    )
+
+
+def _forward(layer: LayerSpec, shard: Shard) -> list[Piece]:
+    pieces: list[Piece] = []
+    match layer.attention:
+        case AttentionSpec() as attention:
+            pieces += attention_forward(layer, attention, shard)
+        case LinearSpec() as block:
+            pieces += linear_block_forward("attention.linear", layer, block, shard)
+        case None:
+            pass
+    match layer.mlp:
+        case MlpSpec() as mlp:
+            pieces += mlp_forward(layer, mlp, shard)
+        case LinearSpec() as block:
+            pieces += linear_block_forward("mlp.linear", layer, block, shard)
+        case None:
+            pass
+    return pieces
+
+
+def _backward(layer: LayerSpec, shard: Shard) -> list[Piece]:
+    pieces: list[Piece] = []
+    match layer.mlp:
+        case MlpSpec() as mlp:
+            pieces += mlp_backward(layer, mlp, shard)
+        case LinearSpec() as block:
+            pieces += linear_block_backward("mlp.linear", layer, block, shard)
+        case None:
+            pass
+    match layer.attention:
+        case AttentionSpec() as attention:
+            pieces += attention_backward(layer, attention, shard)
+        case LinearSpec() as block:
+            pieces += linear_block_backward("attention.linear", layer, block, shard)
+        case None:
+            pass
+    return pieces
+
+
+def _recomputed(layer: LayerSpec, shard: Shard, forward: Block) -> tuple[Piece, ...]:
+    match shard.recompute:
+        case Recompute.FULL:
+            return forward.pieces
+        case Recompute.SELECTIVE if isinstance(layer.attention, AttentionSpec):
+            core = core_forward(layer.attention, local_heads(layer.attention, shard.tp), shard)
+            # The products' own inputs (queries, keys, values) stay, so only the rest is freed.
+            return tuple(
+                piece if isinstance(piece, MemoryBound | CommWork) else replace(piece, saved=0.0)
+                for piece in core
+            )
+        case _:
+            return ()
+
+
+def _memory(name: str, moved: float, kind: MemoryClass) -> MemoryBound:
+    return MemoryBound(name=name, bytes=moved, kind=kind)
+
+
+def _loss_reduction(shard: Shard) -> CommWork:
+    return replace(
+        shard.tensor_comm("head.loss.reduce", Collective.ALL_REDUCE, 1, ()),
+        payload=FP32_BYTES * shard.tokens,
+        count=_LOSS_REDUCTIONS,
+    )

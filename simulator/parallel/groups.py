@@ -1,0 +1,42 @@
+"""Process groups as the network sees them: how many ranks, over how many scale-up domains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Collective(StrEnum):
+    """What a group does together; sizes follow the nccl-tests convention (see `CommWork`)."""
+
+    ALL_REDUCE = "all_reduce"
+    ALL_GATHER = "all_gather"
+    REDUCE_SCATTER = "reduce_scatter"
+    ALL_TO_ALL = "alltoall"
+    BROADCAST = "broadcast"
+    REDUCE = "reduce"
+    SEND_RECV = "sendrecv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupShape:
+    """A group of `size` ranks, `per_domain` of them in each scale-up domain it touches.
+
+    Ranks are spread evenly: `size` is a multiple of `per_domain`.
+
+    >>> GroupShape(size=16, per_domain=8).domains
+    2
+    """
+
+    size: int
+    per_domain: int
+
+    def __post_init__(self) -> None:
+        assert self.size >= 1, self
+        assert self.per_domain >= 1, self
+        assert self.size % self.per_domain == 0, self
+
+    @property
+    def domains(self) -> int:
+        """Scale-up domains that the group spans; 1 means that no NIC is used."""
+        return self.size // self.per_domain

@@ -1,0 +1,153 @@
+"""A parallel layout in Megatron's names, and where its process groups lie on the cluster."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from simulator.files import FileRecord
+from simulator.parallel.groups import GroupShape
+
+
+class Axis(StrEnum):
+    """A parallel axis."""
+
+    TENSOR = "tp"
+    CONTEXT = "cp"
+    DATA = "dp"
+    PIPELINE = "pp"
+    EXPERT = "ep"
+
+
+class Recompute(StrEnum):
+    """What the forward pass throws away and computes again."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    FULL = "full"
+
+
+class DataParallel(StrEnum):
+    """How replicas are kept equal."""
+
+    ALL_REDUCE = "all-reduce"
+    """DDP and ZeRO: gradients are reduced over the data-parallel group."""
+    PARAMETER_SERVER = "parameter-server"
+    """Gradients are reduced to one central rank, which broadcasts the parameters."""
+    LOCAL_SGD = "local-sgd"
+    """Replicas step alone and average their parameters every `sync_every` steps."""
+
+
+class ScheduleName(StrEnum):
+    """A pipeline schedule."""
+
+    GPIPE = "gpipe"
+    ONE_F_ONE_B = "1f1b"
+    INTERLEAVED = "interleaved"
+
+
+class ParallelLayout(FileRecord):
+    """How one step is spread over tp x cp x dp x pp ranks.
+
+    Rank order is Megatron's: tp fastest, then cp, dp, pp.
+    """
+
+    tp: int = Field(default=1, ge=1, le=4096)
+    """Tensor-parallel size."""
+    pp: int = Field(default=1, ge=1, le=4096)
+    """Pipeline-parallel size."""
+    dp: int = Field(default=1, ge=1, le=10**6)
+    """Data-parallel size."""
+    cp: int = Field(default=1, ge=1, le=4096)
+    """Context-parallel size."""
+    ep: int = Field(default=1, ge=1, le=4096)
+    """Expert-parallel size (dense models: 1)."""
+    vpp: int = Field(default=1, ge=1, le=1024)
+    """Model chunks a pipeline rank (virtual pipeline size)."""
+    micro_batch_size: int = Field(default=1, ge=1, le=10**6)
+    """Sequences a micro-batch and replica."""
+    schedule: ScheduleName | None = None
+    """None: interleaved where vpp > 1, else 1f1b."""
+    sequence_parallel: bool = False
+    """Norms, dropout and residuals are split over tp along the sequence."""
+    zero_stage: int = Field(default=0, ge=0, le=3)
+    """0 DDP, 1 optimizer states, 2 + gradients, 3 + parameters (FSDP) sharded over data ranks."""
+    shard_size: int | None = Field(default=None, ge=1)
+    """Data ranks that share one sharded copy (HSDP); None is all of them."""
+    recompute: Recompute = Recompute.NONE
+    layers_per_stage: tuple[int, ...] | None = None
+    """Layers of each of the pp x vpp virtual stages, in order; None is the stack's rule."""
+    data_parallel: DataParallel = DataParallel.ALL_REDUCE
+    sync_every: int = Field(default=1, ge=1, le=10**6)
+    """Steps between two parameter averages of local SGD."""
+
+    @property
+    def world_size(self) -> int:
+        """Ranks in all."""
+        return self.tp * self.cp * self.dp * self.pp
+
+    @property
+    def data_ranks(self) -> int:
+        """Ranks that hold the same parameters: dp x cp."""
+        return self.dp * self.cp
+
+    @property
+    def shard_ranks(self) -> int:
+        """Ranks over which ZeRO shards."""
+        return self.shard_size or self.data_ranks
+
+    @property
+    def virtual_stages(self) -> int:
+        """Model chunks in all: pp x vpp."""
+        return self.pp * self.vpp
+
+    @property
+    def effective_schedule(self) -> ScheduleName:
+        """The schedule, with the default filled in."""
+        if self.schedule is not None:
+            return self.schedule
+        return ScheduleName.INTERLEAVED if self.vpp > 1 else ScheduleName.ONE_F_ONE_B
+
+    def micro_batches(self, global_batch_size: int) -> int:
+        """Return micro-batches a replica and step; the batch must divide (see `checks`)."""
+        return global_batch_size // (self.dp * self.micro_batch_size)
+
+    def __str__(self) -> str:
+        parts = [f"tp{self.tp}", f"pp{self.pp}", f"dp{self.dp}"]
+        parts += [f"cp{self.cp}"] if self.cp > 1 else []
+        parts += [f"vpp{self.vpp}"] if self.vpp > 1 else []
+        return " ".join([*parts, f"mb{self.micro_batch_size}"])
+
+
+def group_shape(size: int, stride: int, domain_size: int) -> GroupShape:
+    """Return the shape of a group whose members are `stride` ranks apart.
+
+    `domain_size` consecutive ranks share a scale-up domain. Where members do not spread evenly
+    the largest even spread below is taken.
+
+    >>> group_shape(16, 2, 8)
+    GroupShape(size=16, per_domain=4)
+    """
+    fit = max(1, min(size, domain_size // stride))
+    return GroupShape(size=size, per_domain=next(n for n in range(fit, 0, -1) if size % n == 0))
+
+
+def axis_group(layout: ParallelLayout, axis: Axis, domain_size: int) -> GroupShape:
+    """Return the shape of the group that a rank belongs to along `axis`.
+
+    The data-parallel group is the one over which gradients are reduced: dp x cp ranks. The
+    pipeline group is a pair of neighbouring stages.
+    """
+    tp, cp, dp = layout.tp, layout.cp, layout.dp
+    match axis:
+        case Axis.TENSOR:
+            return group_shape(tp, 1, domain_size)
+        case Axis.CONTEXT:
+            return group_shape(cp, tp, domain_size)
+        case Axis.DATA:
+            return group_shape(cp * dp, tp, domain_size)
+        case Axis.PIPELINE:
+            return group_shape(min(2, layout.pp), tp * cp * dp, domain_size)
+        case Axis.EXPERT:
+            return group_shape(layout.ep, tp, domain_size)

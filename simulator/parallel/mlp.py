@@ -1,0 +1,109 @@
+"""The MLP half of a layer as one rank runs it: up, activation, down, with its tp collectives.
+
+With e = 2, a plain GELU MLP of width 4 h and dropout its saved bytes add up to the s b h 19 of
+Korthikanti et al. 2022, section 4.1, plus the norm's 4 s b h counted there apart.
+"""
+
+from __future__ import annotations
+
+from simulator.hardware.kernel_constants import MemoryClass
+from simulator.parallel.linear import linear_backward, linear_forward
+from simulator.parallel.residual import (
+    close_branch_backward,
+    close_branch_forward,
+    norm_backward,
+    norm_forward,
+    open_branch_backward,
+    open_branch_forward,
+)
+from simulator.parallel.shard import Shard
+from simulator.parallel.work import Piece
+from simulator.workload.layer import LayerSpec, LinearSpec, MlpSpec
+from simulator.workload.operator import MemoryBound
+
+_UNFUSED_EXTRA_PASSES = 2
+"""An activation that is not fused with its bias or its gate writes and reads one tensor more."""
+
+
+def mlp_forward(layer: LayerSpec, mlp: MlpSpec, shard: Shard) -> list[Piece]:
+    """Return the forward pass: norm, up (and gate), activation, down, residual."""
+    hidden, width = layer.hidden_size, mlp.intermediate_size // shard.tp
+    t, e = shard.tokens, shard.element
+    return [
+        *norm_forward("mlp.norm", hidden, shard),
+        *open_branch_forward("mlp.up", hidden, shard),
+        *linear_forward(
+            "mlp.up", t, _up_width(mlp, width), hidden, e * shard.residual_tokens * hidden
+        ),
+        _activation("mlp.activation", mlp, width, shard, backward=False),
+        *linear_forward("mlp.down", t, hidden, width, e * t * width),
+        *close_branch_forward("mlp.down", layer, shard),
+    ]
+
+
+def mlp_backward(layer: LayerSpec, mlp: MlpSpec, shard: Shard) -> list[Piece]:
+    """Return the backward pass, in the order in which autograd runs it."""
+    hidden, width = layer.hidden_size, mlp.intermediate_size // shard.tp
+    t, up = shard.tokens, _up_width(mlp, mlp.intermediate_size // shard.tp)
+    return [
+        *close_branch_backward("mlp.down", layer, shard),
+        *linear_backward("mlp.down", t, hidden, width, shard, mlp.bias),
+        _activation("mlp.activation.backward", mlp, width, shard, backward=True),
+        *open_branch_backward(
+            "mlp.up", hidden, shard, linear_backward("mlp.up", t, up, hidden, shard, mlp.bias)
+        ),
+        *norm_backward("mlp.norm", hidden, shard),
+    ]
+
+
+def linear_block_forward(
+    name: str, layer: LayerSpec, block: LinearSpec, shard: Shard
+) -> list[Piece]:
+    """Return the forward pass of one matrix in the place of a branch."""
+    hidden = block.hidden_size
+    saved = shard.element * shard.residual_tokens * hidden
+    return [
+        *norm_forward(f"{name}.norm", hidden, shard),
+        *open_branch_forward(name, hidden, shard),
+        *linear_forward(name, shard.tokens, hidden // shard.tp, hidden, saved),
+        *close_branch_forward(name, layer, shard),
+    ]
+
+
+def linear_block_backward(
+    name: str, layer: LayerSpec, block: LinearSpec, shard: Shard
+) -> list[Piece]:
+    """Return the backward pass of one matrix in the place of a branch."""
+    hidden = block.hidden_size
+    gemms = linear_backward(name, shard.tokens, hidden // shard.tp, hidden, shard, block.bias)
+    return [
+        *close_branch_backward(name, layer, shard),
+        *open_branch_backward(name, hidden, shard, gemms),
+        *norm_backward(f"{name}.norm", hidden, shard),
+    ]
+
+
+def _up_width(mlp: MlpSpec, width: int) -> int:
+    """Columns of the up projection, which holds the gate too."""
+    return 2 * width if mlp.gated else width
+
+
+def _activation(
+    name: str, mlp: MlpSpec, width: int, shard: Shard, *, backward: bool
+) -> MemoryBound:
+    """Plain: reads and writes `width`, backward reads two and writes one. Gated: reads two and
+    writes one, backward reads three and writes two.
+    """
+    passes = (5 if backward else 3) if mlp.gated else (3 if backward else 2)
+    launches = 1
+    if not shard.kernels.fused_activation:
+        passes += _UNFUSED_EXTRA_PASSES
+        launches += 1
+    size = shard.element * shard.tokens * width
+    return MemoryBound(
+        name=name,
+        bytes=passes * size,
+        kind=MemoryClass.POINTWISE,
+        launches=launches,
+        saved=0.0 if backward else size * (2 if mlp.gated else 1),
+    )

@@ -1,0 +1,216 @@
+"""The step program: the one description of a step, between what is done and how long it takes.
+
+A program says which layers stand on which virtual stage, what passes between stages, and how
+gradients and parameters are kept equal. The schedule orders its passes, the cost model times them;
+`estimate` and `engine` read the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from simulator.parallel.groups import GroupShape
+from simulator.parallel.layout import (
+    Axis,
+    DataParallel,
+    ParallelLayout,
+    axis_group,
+    group_shape,
+)
+from simulator.parallel.partition import partition_layers
+from simulator.parallel.shard import Shard, make_shard
+from simulator.workload.job import TrainingJob
+from simulator.workload.layer import AttentionSpec, LayerSpec
+from simulator.workload.model import ModelSpec
+from simulator.workload.stack import Stack
+
+WHOLE_CHUNK = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Consecutive layers of a chunk whose gradients (or parameters) travel together."""
+
+    layers: tuple[tuple[LayerSpec, int], ...]
+    """Distinct layers with how often each occurs."""
+    embedding: bool = False
+    head: bool = False
+    parameters: float
+    """On one rank, after tensor parallelism and before ZeRO."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """The part of the model on one virtual stage, whole and cut into segments."""
+
+    whole: Segment
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepProgram:
+    """Everything a step does, without times. Chunks are in model order."""
+
+    model: ModelSpec
+    job: TrainingJob
+    stack: Stack
+    layout: ParallelLayout
+    shard: Shard
+    chunks: tuple[Chunk, ...]
+    micro_batches: int
+    local_vocab: int
+    """Vocabulary rows of one rank, after padding."""
+    boundary: float
+    """Bytes of activation that one rank sends to the next stage a micro-batch."""
+    pipeline_pair: GroupShape
+    data_group: GroupShape
+    """Ranks over which gradients are reduced (ZeRO shards, in HSDP)."""
+    replica_group: GroupShape
+    """Ranks over which HSDP's shards are reduced once more; size 1 without HSDP."""
+
+    def stage_chunks(self, stage: int) -> tuple[Chunk, ...]:
+        """Return the chunks of one pipeline rank, first to last."""
+        return self.chunks[stage :: self.layout.pp]
+
+    def stage_parameters(self, stage: int) -> float:
+        """Return the parameters of one rank of a stage, before ZeRO."""
+        return sum(chunk.whole.parameters for chunk in self.stage_chunks(stage))
+
+    @property
+    def shards_parameters(self) -> bool:
+        """Whether parameters are gathered for every pass (ZeRO-3, FSDP)."""
+        return self.layout.zero_stage == 3 and self.data_group.size > 1
+
+    @property
+    def ties_stages(self) -> bool:
+        """Whether first and last stage hold the same embedding and must reduce its gradient."""
+        return self.model.tie_word_embeddings and self.layout.pp > 1
+
+
+def build_program(
+    model: ModelSpec, job: TrainingJob, stack: Stack, layout: ParallelLayout, domain_size: int
+) -> StepProgram:
+    """Return the step program of a legal layout (see `checks.check_layout`).
+
+    Raises:
+        InputError: the layers cannot be spread over the stages.
+    """
+    shard = make_shard(layout, job, stack, domain_size)
+    counts = partition_layers(layout, model.num_hidden_layers, stack.partition)
+    vocab = local_vocab(model.vocab_size, job.make_vocab_size_divisible_by, layout.tp)
+    chunks = _chunks(model, stack, layout, counts, vocab)
+    data = axis_group(layout, Axis.DATA, domain_size)
+    shards = layout.shard_ranks
+    stride = layout.tp * shards
+    return StepProgram(
+        model=model,
+        job=job,
+        stack=stack,
+        layout=layout,
+        shard=shard,
+        chunks=chunks,
+        micro_batches=layout.micro_batches(job.global_batch_size),
+        local_vocab=vocab,
+        boundary=shard.element * shard.tokens * model.hidden_size / layout.tp,
+        pipeline_pair=axis_group(layout, Axis.PIPELINE, domain_size),
+        data_group=data if shards == data.size else group_shape(shards, layout.tp, domain_size),
+        replica_group=group_shape(data.size // shards, stride, domain_size),
+    )
+
+
+def local_vocab(vocab_size: int, divisible_by: int, tp: int) -> int:
+    """Return the vocabulary rows of one tp rank after padding.
+
+    >>> local_vocab(50257, 128, 8)
+    6400
+    """
+    multiple = divisible_by * tp
+    return ceil(vocab_size / multiple) * multiple // tp
+
+
+def layer_parameters(layer: LayerSpec, tp: int) -> float:
+    """Return the parameters of one layer on one of `tp` ranks.
+
+    Key-value heads are replicated where there are fewer of them than tp.
+    """
+    parameters = layer.sharded_parameters / tp + layer.replicated_parameters
+    match layer.attention:
+        case AttentionSpec() as attention if attention.num_key_value_heads < tp:
+            kept = 1 / attention.num_key_value_heads - 1 / tp
+            return parameters + attention.key_value_parameters * kept
+        case _:
+            return parameters
+
+
+def _chunks(
+    model: ModelSpec, stack: Stack, layout: ParallelLayout, counts: tuple[int, ...], vocab: int
+) -> tuple[Chunk, ...]:
+    chunks, start, last = [], 0, len(counts) - 1
+    for index, count in enumerate(counts):
+        layers = model.layers()[start : start + count]
+        start += count
+        ends = (index == 0, index == last)
+        whole = _segment(model, layout, layers, ends, vocab)
+        chunks.append(
+            Chunk(whole=whole, segments=_segments(model, stack, layout, layers, ends, vocab, whole))
+        )
+    return tuple(chunks)
+
+
+def _segments(
+    model: ModelSpec,
+    stack: Stack,
+    layout: ParallelLayout,
+    layers: tuple[LayerSpec, ...],
+    ends: tuple[bool, bool],
+    vocab: int,
+    whole: Segment,
+) -> tuple[Segment, ...]:
+    """Cut a chunk into buckets of the stack's size, or into FSDP units of one layer."""
+    if layout.data_ranks == 1 or layout.data_parallel is not DataParallel.ALL_REDUCE:
+        return (whole,)
+    if layout.zero_stage == 3:
+        pieces = len(layers)
+    elif layout.zero_stage == 2 or stack.overlap.gradient_reduce:
+        pieces = min(len(layers), ceil(whole.parameters / stack.bucket_parameters))
+    else:
+        pieces = 1
+    if pieces <= 1:
+        return (whole,)
+    bounds = [len(layers) * i // pieces for i in range(pieces + 1)]
+    return tuple(
+        _segment(
+            model,
+            layout,
+            layers[bounds[i] : bounds[i + 1]],
+            (ends[0] and i == 0, ends[1] and i == pieces - 1),
+            vocab,
+        )
+        for i in range(pieces)
+    )
+
+
+def _segment(
+    model: ModelSpec,
+    layout: ParallelLayout,
+    layers: tuple[LayerSpec, ...],
+    ends: tuple[bool, bool],
+    vocab: int,
+) -> Segment:
+    counts: dict[LayerSpec, int] = {}
+    for layer in layers:
+        counts[layer] = counts.get(layer, 0) + 1
+    parameters = sum(layer_parameters(layer, layout.tp) * n for layer, n in counts.items())
+    embedding, head = ends
+    table = float(vocab) * model.hidden_size
+    if embedding:
+        own = model.embedding_parameters - model.vocab_size * model.hidden_size
+        parameters += table + own
+    if head:
+        parameters += model.final_norm_parameters
+        shared_here = model.tie_word_embeddings and layout.pp == 1
+        parameters += (0.0 if shared_here else table) + vocab * model.lm_head_bias
+    return Segment(
+        layers=tuple(counts.items()), embedding=embedding, head=head, parameters=parameters
+    )

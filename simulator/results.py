@@ -1,0 +1,166 @@
+"""Plain records that results are made of; everything a caller may want is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Category(StrEnum):
+    """What the time of the busiest stage goes into; the categories add up to the step."""
+
+    GEMM = "gemm"
+    ATTENTION = "attention"
+    MEMORY_BOUND = "memory_bound"
+    RECOMPUTE = "recompute"
+    LAUNCH = "launch"
+    """GPU waits for the CPU to launch kernels."""
+    TENSOR_COMM = "tensor_comm"
+    CONTEXT_COMM = "context_comm"
+    PIPELINE_COMM = "pipeline_comm"
+    BUBBLE = "bubble"
+    """Waiting for another stage."""
+    DATA_COMM = "data_comm"
+    """Waiting for gradients or parameters."""
+    OPTIMIZER = "optimizer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breakdown:
+    """Seconds of one stage's step by category."""
+
+    stage: int
+    seconds: Mapping[Category, float]
+
+    @property
+    def total(self) -> float:
+        """The step time, seconds."""
+        return sum(self.seconds.values())
+
+    @property
+    def exposed_communication(self) -> float:
+        """Seconds in which the stage waits for communication."""
+        kinds = (Category.TENSOR_COMM, Category.CONTEXT_COMM, Category.PIPELINE_COMM)
+        return sum(self.seconds.get(kind, 0.0) for kind in (*kinds, Category.DATA_COMM))
+
+    @property
+    def bubble(self) -> float:
+        """Seconds in which the stage waits for another stage."""
+        return self.seconds.get(Category.BUBBLE, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """Bytes of one rank of a stage at its peak."""
+
+    stage: int
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    """Kept for the backward pass by all micro-batches in flight."""
+    transient: float
+    """Alive only at the peak: recomputed activations, gathered parameters."""
+    logits: float
+    fragmentation: float
+    """Reserved by the allocator above what is allocated."""
+    context: float
+    """Outside the allocator: CUDA context, NCCL buffers."""
+    moment: str
+    """When the peak is reached."""
+
+    @property
+    def allocated(self) -> float:
+        """Bytes that tensors take at the peak (`max_memory_allocated`)."""
+        states = self.weights + self.gradients + self.optimizer
+        return states + self.activations + self.transient + self.logits
+
+    @property
+    def reserved(self) -> float:
+        """Bytes that the device has lost to this rank, all in all."""
+        return self.allocated + self.fragmentation + self.context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One bar of a timeline: [start, stop) seconds on one stream of one stage."""
+
+    stage: int
+    stream: str
+    name: str
+    start: float
+    stop: float
+    micro_batch: int | None = None
+    chunk: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What a number was computed from."""
+
+    traincast: str
+    """Version."""
+    profile: str
+    profile_sha256: str
+    stack: str
+    seed: int | None
+    constants: Mapping[str, str]
+    """For each block of constants whether it is nominal, fitted or measured, and from what."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """One forecast step."""
+
+    step_time: float
+    """Seconds."""
+    low: float
+    """Lower end of the 80 % interval, seconds."""
+    high: float
+    """Upper end of the 80 % interval, seconds."""
+    tokens: int
+    """Tokens of the step, all ranks."""
+    world_size: int
+    model_flops: float
+    """FLOP of the step over all ranks: three times the forward pass, attention without its mask,
+    recomputation not counted (Megatron-LM's convention)."""
+    hardware_flops: float
+    """FLOP that the matrix units really run, with recomputation, under the causal mask."""
+    peak_flops: float
+    """Dense peak of one accelerator at the job's precision, FLOP/s."""
+    breakdown: Breakdown
+    memory: tuple[MemoryUse, ...]
+    """One entry a stage."""
+    memory_capacity: float
+    """Bytes of one accelerator."""
+    events: int = 0
+    """Events the engine processed; 0 for an estimate."""
+    spans: tuple[Span, ...] = ()
+    provenance: Provenance
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens a second, all ranks."""
+        return self.tokens / self.step_time
+
+    @property
+    def mfu(self) -> float:
+        """Model FLOPs utilisation: model FLOP over what the dense peak could do in the step."""
+        return self.model_flops / (self.peak_flops * self.world_size * self.step_time)
+
+    @property
+    def hfu(self) -> float:
+        """Hardware FLOPs utilisation."""
+        return self.hardware_flops / (self.peak_flops * self.world_size * self.step_time)
+
+    @property
+    def peak_memory(self) -> float:
+        """Reserved bytes of the fullest stage."""
+        return max(use.reserved for use in self.memory)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every stage fits in the accelerator's memory."""
+        return self.peak_memory <= self.memory_capacity

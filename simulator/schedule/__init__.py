@@ -1,0 +1,1 @@
+"""Pipeline schedules as lists of actions, one file a schedule."""

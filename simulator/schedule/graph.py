@@ -1,0 +1,276 @@
+"""The task graph of a step: passes, transfers and gradient traffic with what each waits for.
+
+Tasks stand in an order in which every task follows what it depends on. A pipeline rank has three
+streams (compute, data-parallel, pipeline send); a stream runs its tasks one at a time in this
+order. A task has at most two explicit dependencies; joins are tasks of no duration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from simulator.parallel.layout import ScheduleName
+from simulator.parallel.program import WHOLE_CHUNK
+from simulator.schedule.action import Action, ActionKind
+from simulator.schedule.registry import build_schedule
+from simulator.schedule.verify import dependency, in_dependency_order
+
+NO_TASK = -1
+
+
+class StreamKind(IntEnum):
+    """The streams of one pipeline rank."""
+
+    COMPUTE = 0
+    DATA = 1
+    SEND = 2
+
+
+STREAMS = len(StreamKind)
+
+
+class WorkKind(IntEnum):
+    """What a task does."""
+
+    FORWARD = 0
+    BACKWARD = 1
+    SEND_FORWARD = 2
+    SEND_BACKWARD = 3
+    GATHER = 4
+    """ZeRO-3: parameters of a segment."""
+    REDUCE = 5
+    """Gradients of a segment (or of a whole chunk)."""
+    TIED_REDUCE = 6
+    """Gradient of the embedding between first and last stage."""
+    JOIN = 7
+    OPTIMIZER = 8
+    GATHER_CHUNK = 9
+    """ZeRO-1 and 2: updated parameters of a chunk."""
+    BROADCAST = 10
+    """Parameter server: updated parameters of a chunk."""
+    AVERAGE = 11
+    """Local SGD: parameters of a chunk."""
+
+
+class Work(NamedTuple):
+    """The key of a duration: equal work takes equally long."""
+
+    kind: WorkKind
+    stage: int
+    chunk: int = 0
+    """Virtual stage index of the chunk."""
+    segment: int = WHOLE_CHUNK
+
+
+class Sync(IntEnum):
+    """When gradients are reduced."""
+
+    NEVER = 0
+    AFTER = 1
+    """After the last backward pass, in one piece a chunk."""
+    LAST_PASS = 2
+    """Segment by segment while the last backward pass runs."""
+    EVERY_PASS = 3
+    """Segment by segment in every backward pass (ZeRO-2, ZeRO-3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphShape:
+    """All that the structure of a step depends on; equal shapes share one graph."""
+
+    schedule: ScheduleName
+    pp: int
+    vpp: int
+    micro_batches: int
+    segments: tuple[int, ...]
+    """Segments of each chunk, in model order."""
+    sync: Sync
+    gathers: bool
+    """Whether each pass gathers its parameters first (ZeRO-3)."""
+    prefetch: int
+    blocking_send: bool
+    tied: bool
+    tail: WorkKind
+    """What follows the optimizer on the data stream of each chunk; JOIN for nothing."""
+    head_gather: bool
+    """Whether ZeRO-1 parameters are gathered at the start of the step, under the forward pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGraph:
+    """Tasks as parallel lists, in dependency order; `works[work[i]]` is what task i does."""
+
+    works: tuple[Work, ...]
+    work: tuple[int, ...]
+    stream: tuple[int, ...]
+    """`STREAMS` x stage + `StreamKind`."""
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    """The two explicit dependencies of each task; `NO_TASK` for none."""
+    micro_batch: tuple[int, ...]
+    pp: int
+
+    def __len__(self) -> int:
+        return len(self.work)
+
+
+@lru_cache(maxsize=32)
+def build_graph(shape: GraphShape) -> TaskGraph:
+    """Return the task graph of a step of this shape."""
+    return _Builder(shape).build()
+
+
+@dataclass(slots=True)
+class _Rank:
+    """What the builder remembers of one pipeline rank."""
+
+    last_compute: int = NO_TASK
+    last_data: int = NO_TASK
+    gathered: list[int] = field(default_factory=list)
+    """Compute tasks that used a gathered segment, in order."""
+
+
+class _Builder:
+    """Owns the growing lists of one graph."""
+
+    def __init__(self, shape: GraphShape) -> None:
+        self.shape = shape
+        self.index: dict[Work, int] = {}
+        self.rows: list[tuple[int, int, int, int, int]] = []
+        self.ranks = [_Rank() for _ in range(shape.pp)]
+        self.arrival: dict[Action, int] = {}
+        self.head_gathers: dict[int, int] = {}
+
+    def build(self) -> TaskGraph:
+        shape = self.shape
+        schedule = build_schedule(shape.schedule, shape.pp, shape.vpp, shape.micro_batches)
+        if shape.head_gather:
+            self._gather_at_start()
+        last_pass = {
+            (stage, action.chunk): action
+            for stage, actions in enumerate(schedule)
+            for action in actions
+            if action.kind is ActionKind.BACKWARD
+        }
+        for action in in_dependency_order(schedule, shape.vpp):
+            is_last = last_pass[action.stage, action.chunk] is action
+            self._pass(action, is_last)
+        self._close_step()
+        columns = tuple(zip(*self.rows, strict=True))
+        return TaskGraph(
+            works=tuple(self.index),
+            work=columns[0],
+            stream=columns[1],
+            first=columns[2],
+            second=columns[3],
+            micro_batch=columns[4],
+            pp=shape.pp,
+        )
+
+    def _add(self, work: Work, stream: StreamKind, *after: int, micro_batch: int = NO_TASK) -> int:
+        """Append a task and return its number; joins what it waits for down to two."""
+        waits = [task for task in after if task != NO_TASK]
+        while len(waits) > 2:
+            joined = self._add(Work(WorkKind.JOIN, work.stage), StreamKind.DATA, *waits[:2])
+            waits = [*waits[2:], joined]
+        waits += [NO_TASK] * (2 - len(waits))
+        number = self.index.setdefault(work, len(self.index))
+        lane = STREAMS * work.stage + stream
+        self.rows.append((number, lane, waits[0], waits[1], micro_batch))
+        task = len(self.rows) - 1
+        rank = self.ranks[work.stage]
+        if stream is StreamKind.COMPUTE:
+            rank.last_compute = task
+        elif stream is StreamKind.DATA:
+            rank.last_data = task
+        return task
+
+    def _gather_at_start(self) -> None:
+        for place in range(self.shape.pp * self.shape.vpp):
+            work = Work(WorkKind.GATHER_CHUNK, place % self.shape.pp, place)
+            self.head_gathers[place] = self._add(work, StreamKind.DATA)
+
+    def _pass(self, action: Action, is_last: bool) -> None:
+        shape = self.shape
+        place = action.chunk * shape.pp + action.stage
+        needed = dependency(action, shape.pp, shape.vpp)
+        arrival = self.arrival.get(needed, NO_TASK) if needed else NO_TASK
+        forward = action.kind is ActionKind.FORWARD
+        reduces = not forward and (
+            shape.sync is Sync.EVERY_PASS or (shape.sync is Sync.LAST_PASS and is_last)
+        )
+        waits = [arrival]
+        if forward and place in self.head_gathers:
+            waits.append(self.head_gathers.pop(place))
+        if shape.gathers or reduces:
+            done = self._segmented(action, place, waits, reduces)
+        else:
+            kind = WorkKind.FORWARD if forward else WorkKind.BACKWARD
+            work = Work(kind, action.stage, place)
+            done = self._add(work, StreamKind.COMPUTE, *waits, micro_batch=action.micro_batch)
+        self.arrival[action] = self._send(action, place, done)
+
+    def _segmented(self, action: Action, place: int, waits: list[int], reduces: bool) -> int:
+        """Add a pass segment by segment; the gather of one is issued before the reduction of the
+        one before, as FSDP's backward prefetch does.
+        """
+        forward = action.kind is ActionKind.FORWARD
+        kind = WorkKind.FORWARD if forward else WorkKind.BACKWARD
+        count = self.shape.segments[place]
+        order = range(count) if forward else reversed(range(count))
+        pending = done = NO_TASK
+        for segment in order:
+            gather = self._gather(action.stage, place, segment) if self.shape.gathers else NO_TASK
+            if pending != NO_TASK:
+                self._reduce(action.stage, place, segment + 1, pending)
+            work = Work(kind, action.stage, place, segment)
+            micro_batch = action.micro_batch
+            done = self._add(work, StreamKind.COMPUTE, *waits, gather, micro_batch=micro_batch)
+            self.ranks[action.stage].gathered.append(done)
+            waits, pending = [], done if reduces else NO_TASK
+        if pending != NO_TASK:
+            self._reduce(action.stage, place, 0, pending)
+        return done
+
+    def _gather(self, stage: int, place: int, segment: int) -> int:
+        used = self.ranks[stage].gathered
+        limit = len(used) - 1 - self.shape.prefetch
+        after = used[limit] if limit >= 0 else NO_TASK
+        return self._add(Work(WorkKind.GATHER, stage, place, segment), StreamKind.DATA, after)
+
+    def _reduce(self, stage: int, place: int, segment: int, after: int) -> None:
+        self._add(Work(WorkKind.REDUCE, stage, place, segment), StreamKind.DATA, after)
+
+    def _send(self, action: Action, place: int, done: int) -> int:
+        """Add the transfer to the next stage; return the task after which its data are there."""
+        shape, forward = self.shape, action.kind is ActionKind.FORWARD
+        edge = shape.pp * shape.vpp - 1 if forward else 0
+        if place == edge or shape.pp == 1:
+            return done
+        kind = WorkKind.SEND_FORWARD if forward else WorkKind.SEND_BACKWARD
+        stream = StreamKind.COMPUTE if shape.blocking_send else StreamKind.SEND
+        work = Work(kind, action.stage, place)
+        return self._add(work, stream, done, micro_batch=action.micro_batch)
+
+    def _close_step(self) -> None:
+        """Reduce what is left, join all stages for the gradient norm, update, spread parameters."""
+        shape = self.shape
+        if shape.sync is Sync.AFTER:
+            for place in reversed(range(shape.pp * shape.vpp)):
+                stage = place % shape.pp
+                self._reduce(stage, place, WHOLE_CHUNK, self.ranks[stage].last_compute)
+        if shape.tied:
+            ends = [rank.last_compute for rank in (self.ranks[0], self.ranks[-1])]
+            ends += [self.ranks[0].last_data, self.ranks[-1].last_data]
+            for stage in (0, shape.pp - 1):
+                self._add(Work(WorkKind.TIED_REDUCE, stage), StreamKind.DATA, *ends)
+        waits = [task for rank in self.ranks for task in (rank.last_compute, rank.last_data)]
+        norm = self._add(Work(WorkKind.JOIN, 0), StreamKind.DATA, *waits)
+        for stage in range(shape.pp):
+            update = self._add(Work(WorkKind.OPTIMIZER, stage), StreamKind.COMPUTE, norm)
+            if shape.tail is not WorkKind.JOIN:
+                for place in range(stage, shape.pp * shape.vpp, shape.pp):
+                    self._add(Work(shape.tail, stage, place), StreamKind.DATA, update)

@@ -1,0 +1,55 @@
+"""From a step program to the shape of its task graph."""
+
+from __future__ import annotations
+
+from simulator.parallel.layout import DataParallel
+from simulator.parallel.program import StepProgram
+from simulator.schedule.graph import GraphShape, Sync, WorkKind
+
+
+def graph_shape(program: StepProgram, *, averages: bool = False) -> GraphShape:
+    """Return the shape of a program's step; `averages`: this step of local SGD synchronises."""
+    layout, overlap = program.layout, program.stack.overlap
+    head_gather = _gathers_after_update(program) and overlap.parameter_gather
+    return GraphShape(
+        schedule=layout.effective_schedule,
+        pp=layout.pp,
+        vpp=layout.vpp,
+        micro_batches=program.micro_batches,
+        segments=tuple(len(chunk.segments) for chunk in program.chunks),
+        sync=_sync(program),
+        gathers=program.shards_parameters,
+        prefetch=overlap.prefetch,
+        blocking_send=not overlap.pipeline_send,
+        tied=program.ties_stages,
+        tail=_tail(program, averages) if not head_gather else WorkKind.JOIN,
+        head_gather=head_gather,
+    )
+
+
+def _gathers_after_update(program: StepProgram) -> bool:
+    return program.layout.zero_stage in (1, 2) and program.data_group.size > 1
+
+
+def _sync(program: StepProgram) -> Sync:
+    layout = program.layout
+    if layout.data_ranks == 1 or layout.data_parallel is DataParallel.LOCAL_SGD:
+        return Sync.NEVER
+    if layout.data_parallel is DataParallel.PARAMETER_SERVER:
+        return Sync.AFTER
+    if layout.zero_stage >= 2:
+        return Sync.EVERY_PASS
+    return Sync.LAST_PASS if program.stack.overlap.gradient_reduce else Sync.AFTER
+
+
+def _tail(program: StepProgram, averages: bool) -> WorkKind:
+    """Return what spreads the new parameters after the update."""
+    if program.layout.data_ranks == 1:
+        return WorkKind.JOIN
+    match program.layout.data_parallel:
+        case DataParallel.PARAMETER_SERVER:
+            return WorkKind.BROADCAST
+        case DataParallel.LOCAL_SGD:
+            return WorkKind.AVERAGE if averages else WorkKind.JOIN
+        case DataParallel.ALL_REDUCE:
+            return WorkKind.GATHER_CHUNK if _gathers_after_update(program) else WorkKind.JOIN

@@ -1,0 +1,92 @@
+"""Checks of a schedule before it is trusted: completeness, deadlock, activations in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from simulator.parallel.layout import ScheduleName
+from simulator.parallel.memory import InFlight
+from simulator.schedule.action import Action, ActionKind, Schedule, StageActions
+from simulator.schedule.registry import build_schedule
+
+
+class ScheduleError(AssertionError):
+    """A schedule of ours is wrong: incomplete or deadlocked."""
+
+
+def dependency(action: Action, pp: int, vpp: int) -> Action | None:
+    """Return the action that must be over before `action` may start, or None.
+
+    A forward pass needs the forward pass of the virtual stage before; a backward pass that of the
+    virtual stage behind, and on the last virtual stage its own forward pass.
+    """
+    stage, kind, micro_batch, chunk = action
+    place = chunk * pp + stage
+    if kind is ActionKind.FORWARD:
+        return Action((place - 1) % pp, kind, micro_batch, (place - 1) // pp) if place else None
+    if place == pp * vpp - 1:
+        return Action(stage, ActionKind.FORWARD, micro_batch, chunk)
+    return Action((place + 1) % pp, kind, micro_batch, (place + 1) // pp)
+
+
+def in_dependency_order(schedule: Schedule, vpp: int) -> Iterator[Action]:
+    """Yield all actions so that each comes after what it depends on and after its predecessor.
+
+    Raises:
+        ScheduleError: the stages wait for each other for ever.
+    """
+    pp = len(schedule)
+    done: set[Action] = set()
+    position = [0] * pp
+    remaining = sum(map(len, schedule))
+    while remaining:
+        before = remaining
+        for stage, actions in enumerate(schedule):
+            i = position[stage]
+            while i < len(actions):
+                needed = dependency(actions[i], pp, vpp)
+                if needed is not None and needed not in done:
+                    break
+                done.add(actions[i])
+                yield actions[i]
+                i += 1
+            remaining -= i - position[stage]
+            position[stage] = i
+        if remaining == before:
+            stuck = [str(a[i]) for a, i in zip(schedule, position, strict=True) if i < len(a)]
+            raise ScheduleError(f"deadlock at {', '.join(stuck)}")
+
+
+def check_complete(schedule: Schedule, vpp: int, micro_batches: int) -> None:
+    """Raise `ScheduleError` unless each stage runs every pass exactly once."""
+    for stage, actions in enumerate(schedule):
+        expected = {
+            Action(stage, kind, i, c)
+            for kind in ActionKind
+            for i in range(micro_batches)
+            for c in range(vpp)
+        }
+        if set(actions) != expected or len(actions) != len(expected):
+            raise ScheduleError(f"stage {stage}: {len(actions)} actions, {len(expected)} expected")
+
+
+@lru_cache(maxsize=64)
+def in_flight(name: ScheduleName, pp: int, vpp: int, micro_batches: int) -> tuple[InFlight, ...]:
+    """Return, for each stage, the activations alive when most are (chunks are of like size)."""
+    return tuple(_worst(actions) for actions in build_schedule(name, pp, vpp, micro_batches))
+
+
+def _worst(actions: StageActions) -> InFlight:
+    alive: dict[int, int] = {}
+    worst: dict[int, int] = {}
+    total = most = 0
+    moment = actions[0]
+    for action in actions:
+        step = 1 if action.kind is ActionKind.FORWARD else -1
+        alive[action.chunk] = alive.get(action.chunk, 0) + step
+        total += step
+        if total > most:
+            most, worst, moment = total, dict(alive), action
+    text = f"backward pass after forward of micro-batch {moment.micro_batch}, chunk {moment.chunk}"
+    return InFlight(by_chunk=worst, moment=text)

@@ -1,0 +1,1 @@
+"""Models and training jobs as operators with FLOPs and bytes, and their memory."""

@@ -1,0 +1,1 @@
+"""How each Hugging Face architecture's `config.json` is read; one entry an architecture."""

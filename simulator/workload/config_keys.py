@@ -1,0 +1,129 @@
+"""The keys of a Hugging Face config: their names, their types, and which do not matter."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from simulator.files import FileRecord
+from simulator.workload.model_parts import MAX_LAYERS, Heads, Layers, LayerType, Width
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "hidden_size": ("n_embd", "n_embed", "d_model", "model_dim"),
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "num_transformer_layers"),
+    "num_attention_heads": ("n_head", "n_heads", "num_heads", "attention_heads"),
+    "num_key_value_heads": ("n_head_kv", "num_kv_heads", "multi_query_group_num"),
+    "intermediate_size": ("n_inner", "ffn_dim", "ffn_hidden_size"),
+    "head_dim": ("kv_channels",),
+    "vocab_size": ("padded_vocab_size",),
+    "max_position_embeddings": (
+        "n_positions",
+        "max_seq_len",
+        "max_sequence_length",
+        "max_context_length",
+        "n_ctx",
+        "seq_length",
+    ),
+    "hidden_act": (
+        "hidden_activation",
+        "activation_function",
+        "activation_fn_name",
+        "activation",
+    ),
+}
+"""Commonest name -> what other architectures call the same."""
+PREFERRED = ("hidden_activation", "padded_vocab_size", "n_embed")
+"""Names that win over the commonest where a file has both (Gemma, ChatGLM, BLOOM)."""
+MAY_DIFFER = ("max_position_embeddings", "hidden_act", "vocab_size")
+"""Names whose spellings may stand side by side with different values."""
+
+Flag = bool | None
+Size = Width | None
+Index = Annotated[int, Field(ge=0, le=MAX_LAYERS)]
+Name = Annotated[str, Field(min_length=1, max_length=40)]
+
+
+class ConfigKeys(FileRecord):
+    """Every key that some architecture reads, with its type; other keys are not looked at."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    hidden_size: Size = None
+    num_hidden_layers: Layers | None = None
+    num_attention_heads: Heads | None = None
+    num_key_value_heads: Heads | None = None
+    head_dim: Size = None
+    intermediate_size: Size = None
+    vocab_size: Size = None
+    max_position_embeddings: Size = None
+    tie_word_embeddings: Flag = None
+    hidden_act: Name | None = None
+    attention_bias: Flag = None
+    attention_out_bias: Flag = None
+    mlp_bias: Flag = None
+    qkv_bias: Flag = None
+    use_qkv_bias: Flag = None
+    use_bias: Flag = None
+    bias: Flag = None
+    no_bias: Flag = None
+    enable_bias: Flag = None
+    add_bias_linear: Flag = None
+    add_qkv_bias: Flag = None
+    layer_norm_elementwise_affine: Flag = None
+    do_layer_norm_before: Flag = None
+    remove_final_layer_norm: Flag = Field(default=None, alias="_remove_final_layer_norm")
+    rmsnorm: Flag = None
+    post_layer_norm: Flag = None
+    norm_type: Name | None = None
+    use_qk_norm: Flag = None
+    qk_layernorm: Flag = None
+    normalize_qk_projections: Flag = None
+    multi_query: Flag = None
+    multi_query_attention: Flag = None
+    new_decoder_architecture: Flag = None
+    parallel_attn: Flag = None
+    use_parallel_residual: Flag = None
+    num_ln_in_parallel_attn: Annotated[int, Field(ge=1, le=2)] | None = None
+    alibi: Flag = None
+    learned_pos_emb: Flag = None
+    sliding_window: Size = None
+    sliding_window_pattern: Layers | Annotated[str, Field(pattern="^[LG]{1,64}$")] | None = None
+    layer_types: tuple[LayerType, ...] | None = None
+    use_sliding_window: Flag = None
+    max_window_layers: Index | None = None
+    no_rope_layers: tuple[Annotated[int, Field(ge=0, le=1)], ...] | None = None
+    no_rope_layer_interval: Layers | None = None
+    window_size: Size = None
+    attention_types: tuple[tuple[tuple[Name, ...], Index], ...] | None = None
+    expansion_ratio: Annotated[int, Field(ge=1, le=1024)] | None = None
+    attn_config: AttnConfig | None = None
+    ffn_config: FfnConfig | None = None
+    block_configs: Any = None
+    num_key_value_heads_per_layer: tuple[Heads, ...] | None = None
+    num_query_heads: Any = None
+    num_kv_heads: Any = None
+    ffn_multipliers: Any = None
+    ffn_with_glu: Flag = None
+    share_input_output_layers: Flag = None
+    ffn_dim_divisor: Size = None
+
+
+class AttnConfig(FileRecord):
+    """What MPT's `attn_config` says that matters here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    alibi: bool = True
+    rope: bool = False
+    attn_type: Name = "multihead_attention"
+    kv_n_heads: Heads | None = None
+    sliding_window_size: Annotated[int, Field(ge=-1)] = -1
+
+
+class FfnConfig(FileRecord):
+    """What MPT's `ffn_config` says that matters here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    ffn_type: Annotated[str, Field(pattern="^(mptmlp|mptglu)$")] = "mptmlp"

@@ -1,0 +1,64 @@
+"""Reads a model description, from a file's table to a checked `ModelSpec`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from simulator.errors import InputError, Problem
+from simulator.files import parse_record
+from simulator.workload.model import ModelSpec
+
+
+def parse_model(data: Mapping[str, Any], where: str) -> ModelSpec:
+    """Return `data` as a model; `where` names the file in error messages.
+
+    `num_key_value_heads` may be left out (as many as query heads), and `head_dim` too
+    (hidden_size / num_attention_heads).
+
+    Raises:
+        InputError: with one problem for every wrong, missing or unknown key.
+    """
+    filled, problems = _fill_heads(data, where)
+    try:
+        spec = parse_record(ModelSpec, filled, where)
+    except InputError as error:
+        raise InputError(*problems, *map(_with_fix, error.problems)) from error
+    if problems:
+        raise InputError(*problems)
+    return spec
+
+
+def _fill_heads(data: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[Problem]]:
+    filled = dict(data)
+    hidden, heads = data.get("hidden_size"), data.get("num_attention_heads")
+    if data.get("num_key_value_heads") is None and heads is not None:
+        filled["num_key_value_heads"] = heads
+    if data.get("head_dim") is not None:
+        return filled, []
+    filled["head_dim"] = 1
+    if not (isinstance(hidden, int) and isinstance(heads, int) and hidden > 0 and heads > 0):
+        return filled, []
+    filled["head_dim"] = max(hidden // heads, 1)
+    return filled, [_indivisible(hidden, heads, where)] if hidden % heads else []
+
+
+def _indivisible(hidden: int, heads: int, where: str) -> Problem:
+    below, above = hidden // heads * heads, -(-hidden // heads) * heads
+    nearest = f"{below} or {above}" if below else f"{above}"
+    return Problem(
+        where=where,
+        key="hidden_size",
+        found=str(hidden),
+        rule=f"must be a multiple of num_attention_heads {heads} where head_dim is not given",
+        fix=f"use hidden_size {nearest}, or give head_dim",
+    )
+
+
+def _with_fix(problem: Problem) -> Problem:
+    """Return `problem` with the legal values, which validators write after a semicolon, as fix."""
+    rule, _, legal = problem.rule.partition("; use ")
+    if problem.fix or not legal:
+        return problem
+    return replace(problem, rule=rule, fix=f"use {legal}")

@@ -1,0 +1,1 @@
+"""Tests of traincast; the folders mirror the packages."""

@@ -1,0 +1,1 @@
+"""Forecasts distributed training runs: the public interface and the command line."""
