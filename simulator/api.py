@@ -221,24 +221,22 @@ class Forecaster:
 
 def _spans(step: _Step, timing: Timing) -> tuple[Span, ...]:
     graph = step.graph
-    spans = []
-    for task, number in enumerate(graph.work):
-        if timing.end[task] <= timing.start[task]:
-            continue
-        work = graph.works[number]
-        stage, stream = divmod(graph.stream[task], STREAMS)
-        spans.append(
-            Span(
-                stage=stage,
-                stream=StreamKind(stream).name.lower(),
-                name=work.kind.name.lower(),
-                start=timing.start[task],
-                stop=timing.end[task],
-                micro_batch=graph.micro_batch[task] if graph.micro_batch[task] >= 0 else None,
-                chunk=work.chunk,
-            )
+    names = [work.kind.name.lower() for work in graph.works]
+    streams = [kind.name.lower() for kind in StreamKind]
+    rows = zip(graph.work, graph.stream, graph.micro_batch, timing.start, timing.end, strict=True)
+    return tuple(
+        Span(
+            stage=lane // STREAMS,
+            stream=streams[lane % STREAMS],
+            name=names[number],
+            start=start,
+            stop=stop,
+            micro_batch=micro_batch if micro_batch >= 0 else None,
+            chunk=graph.works[number].chunk,
         )
-    return tuple(spans)
+        for number, lane, micro_batch, start, stop in rows
+        if stop > start
+    )
 
 
 def _version() -> str:

@@ -101,23 +101,20 @@ def busiest_stage(graph: TaskGraph, costs: Sequence[WorkCost]) -> int:
 
 
 def _waited_for_data(graph: TaskGraph, timing: Timing, task: int) -> float:
-    """Return how long before `task` starts a data-parallel collective has been what it waits for.
+    """Return for how long before `task` starts only data-parallel collectives have held it up.
 
-    Joins are followed back to the task that ended last. A collective of the same stage accounts
-    for all of the wait, one of another stage for its own duration: before, that stage was late.
+    What it waits for is followed back through collectives and joins to the pass whose end let them
+    start.
     """
-    stage = graph.stream[task] // STREAMS
+    waited_for = task
     while True:
-        waits = [t for t in (graph.first[task], graph.second[task]) if t >= 0]
+        waits = [t for t in (graph.first[waited_for], graph.second[waited_for]) if t >= 0]
         if not waits:
-            return 0.0
-        task = max(waits, key=lambda t: timing.end[t])
-        kind = graph.works[graph.work[task]].kind
+            return math.inf if waited_for != task else 0.0
+        waited_for = max(waits, key=timing.end.__getitem__)
+        kind = graph.works[graph.work[waited_for]].kind
         if kind in (WorkKind.FORWARD, WorkKind.BACKWARD, *_SENDS):
-            return 0.0
-        if kind is not WorkKind.JOIN:
-            same = graph.stream[task] // STREAMS == stage
-            return math.inf if same else timing.end[task] - timing.start[task]
+            return timing.start[task] - timing.end[waited_for]
 
 
 def _add(totals: dict[Category, float], category: Category, seconds: float) -> None:

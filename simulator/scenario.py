@@ -12,7 +12,7 @@ from simulator.hardware.profile import Profile, load_profile
 from simulator.parallel.layout import ParallelLayout, Recompute, ScheduleName
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ImportedModel
-from simulator.workload.presets import load_model
+from simulator.workload.load import load_model
 from simulator.workload.stack import Stack, load_stack
 
 DEFAULT_TOP = 10

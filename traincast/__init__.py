@@ -1,1 +1,91 @@
-"""Forecasts distributed training runs: the public interface and the command line."""
+"""Forecasts distributed training runs: the public interface.
+
+Names load when they are first used, so that `import traincast` costs nothing.
+
+>>> import traincast
+>>> result = traincast.simulate_step("examples/llama3.1-8b-dgx-h100.toml")
+>>> result.world_size, result.fits
+(8, True)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibrate.validation import Validation
+    from planner import Plan
+    from reports.trace import step_trace
+    from simulator.errors import InfeasibleError, InputError, TraincastError
+    from simulator.hardware.profile import load_profile
+    from simulator.parallel.layout import ParallelLayout
+    from simulator.results import StepResult
+    from simulator.scenario import Scenario, load_scenario
+    from simulator.workload.job import TrainingJob
+    from simulator.workload.presets import load_model
+    from simulator.workload.stack import load_stack
+    from traincast.frames import breakdown_frame, memory_frame, plan_frame, span_frame
+    from traincast.forecasts import estimate_step, plan, simulate_step, validate
+
+_HOME = {
+    "InfeasibleError": "simulator.errors",
+    "InputError": "simulator.errors",
+    "ParallelLayout": "simulator.parallel.layout",
+    "Plan": "planner",
+    "Scenario": "simulator.scenario",
+    "StepResult": "simulator.results",
+    "TraincastError": "simulator.errors",
+    "TrainingJob": "simulator.workload.job",
+    "Validation": "calibrate.validation",
+    "breakdown_frame": "traincast.frames",
+    "estimate_step": "traincast.forecasts",
+    "load_model": "simulator.workload.presets",
+    "load_profile": "simulator.hardware.profile",
+    "load_scenario": "simulator.scenario",
+    "load_stack": "simulator.workload.stack",
+    "memory_frame": "traincast.frames",
+    "plan": "traincast.forecasts",
+    "plan_frame": "traincast.frames",
+    "simulate_step": "traincast.forecasts",
+    "span_frame": "traincast.frames",
+    "step_trace": "reports.trace",
+    "validate": "traincast.forecasts",
+}
+
+__all__ = [
+    "InfeasibleError",
+    "InputError",
+    "ParallelLayout",
+    "Plan",
+    "Scenario",
+    "StepResult",
+    "TraincastError",
+    "TrainingJob",
+    "Validation",
+    "breakdown_frame",
+    "estimate_step",
+    "load_model",
+    "load_profile",
+    "load_scenario",
+    "load_stack",
+    "memory_frame",
+    "plan",
+    "plan_frame",
+    "simulate_step",
+    "span_frame",
+    "step_trace",
+    "validate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'traincast' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

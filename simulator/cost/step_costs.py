@@ -138,7 +138,7 @@ class StepCosts:
         numerics, pair = self.stack.numerics, program.pipeline_pair
         match work.kind:
             case WorkKind.SEND_FORWARD | WorkKind.SEND_BACKWARD:
-                return (self._plan(Collective.SEND_RECV, program.boundary, pair),)
+                return self._transfer(program)
             case WorkKind.TIED_REDUCE:
                 table = float(program.local_vocab) * program.model.hidden_size
                 payload = table * numerics.reduce_bytes
@@ -154,6 +154,14 @@ class StepCosts:
             case _:
                 payload = _segment(program, work).parameters * numerics.gather_bytes
                 return (self._plan(Collective.ALL_GATHER, payload, program.data_group),)
+
+    def _transfer(self, program: StepProgram) -> tuple[CommPlan, ...]:
+        """An activation goes to the next stage, in slices that are then gathered."""
+        send = self._plan(Collective.SEND_RECV, program.boundary, program.pipeline_pair)
+        if not program.regathered:
+            return (send,)
+        group = program.shard.tensor_group
+        return send, self._plan(Collective.ALL_GATHER, program.regathered, group)
 
     def _reduction(self, program: StepProgram, parameters: float) -> tuple[CommPlan, ...]:
         """Gradients: reduced to a server, all-reduced, or scattered and reduced over replicas."""

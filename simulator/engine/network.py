@@ -8,9 +8,6 @@ import simpy
 
 from simulator.cost.sharing import max_min_rates
 
-_DONE = 1e-12
-"""Share of a flow below which rounding has left nothing of it."""
-
 
 class Flow:
     """Bytes on their way over some links; `done` succeeds when they have arrived."""
@@ -46,15 +43,21 @@ class Network:
         self._share(links)
         return flow.done
 
-    def _share(self, links: Iterable[Hashable]) -> None:
+    def _share(self, links: tuple[Hashable, ...]) -> None:
         """Give every flow that can feel a change on `links` its new rate."""
+        if not any(self.flows[link] for link in links):
+            return
+        if len(links) == 1 and len(self.flows[links[0]]) == 1:
+            (flow,) = self.flows[links[0]]
+            if len(flow.links) == 1:
+                self._set_rate(flow, min(flow.cap, self.capacity[links[0]]))
+                return
         touched = self._connected(links)
         rates = max_min_rates(
             [flow.links for flow in touched], [flow.cap for flow in touched], self.capacity
         )
         for flow, rate in zip(touched, rates, strict=True):
-            if rate != flow.rate:
-                self._set_rate(flow, rate)
+            self._set_rate(flow, rate)
 
     def _connected(self, links: Iterable[Hashable]) -> list[Flow]:
         """Return all flows that share a link, directly or through others, with `links`."""
@@ -70,6 +73,8 @@ class Network:
         return list(found.values())
 
     def _set_rate(self, flow: Flow, rate: float) -> None:
+        if rate == flow.rate:
+            return
         now = self.env.now
         flow.remaining -= flow.rate * (now - flow.updated)
         flow.updated, flow.rate = now, rate

@@ -63,6 +63,8 @@ class StepProgram:
     """Vocabulary rows of one rank, after padding."""
     boundary: float
     """Bytes of activation that one rank sends to the next stage a micro-batch."""
+    regathered: float
+    """Bytes of activation that the receiving tp ranks gather from their slices; 0 for none."""
     pipeline_pair: GroupShape
     data_group: GroupShape
     """Ranks over which gradients are reduced (ZeRO shards, in HSDP)."""
@@ -103,6 +105,8 @@ def build_program(
     data = axis_group(layout, Axis.DATA, domain_size)
     shards = layout.shard_ranks
     stride = layout.tp * shards
+    activation = shard.element * shard.tokens * model.hidden_size
+    sliced = stack.overlap.pipeline_slices and layout.tp > 1
     return StepProgram(
         model=model,
         job=job,
@@ -112,7 +116,8 @@ def build_program(
         chunks=chunks,
         micro_batches=layout.micro_batches(job.global_batch_size),
         local_vocab=vocab,
-        boundary=shard.element * shard.tokens * model.hidden_size / layout.tp,
+        boundary=activation / (layout.tp if sliced or shard.sequence_parallel else 1),
+        regathered=activation if sliced and not shard.sequence_parallel else 0.0,
         pipeline_pair=axis_group(layout, Axis.PIPELINE, domain_size),
         data_group=data if shards == data.size else group_shape(shards, layout.tp, domain_size),
         replica_group=group_shape(data.size // shards, stride, domain_size),

@@ -96,6 +96,8 @@ class ConfigKeys(FileRecord):
     no_rope_layer_interval: Layers | None = None
     window_size: Size = None
     attention_types: tuple[tuple[tuple[Name, ...], Index], ...] | None = None
+    attention_layers: Any = None
+    word_embed_proj_dim: Size = None
     expansion_ratio: Annotated[int, Field(ge=1, le=1024)] | None = None
     attn_config: AttnConfig | None = None
     ffn_config: FfnConfig | None = None

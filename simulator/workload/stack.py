@@ -69,6 +69,8 @@ class Overlap(FileRecord):
     """ZeRO-1 parameters are gathered while the first forward pass runs."""
     pipeline_send: bool
     """Pipeline transfers run while the next micro-batch computes."""
+    pipeline_slices: bool = True
+    """Each tp rank sends its slice of an activation, and the receivers gather them."""
     tensor_backward: bool
     """The input-gradient collective hides behind the weight-gradient GEMM."""
     tensor_fraction: float = Field(default=0.0, ge=0, le=1)

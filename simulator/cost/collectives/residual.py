@@ -16,26 +16,29 @@ _FADE_OCTAVES = 3.0
 def log_residual(request: Request, links: Links) -> float:
     """Return log(measured / modelled) for a request, 0 where nothing was measured near it.
 
-    Linear in log payload between points and in log ranks between curves. Below the smallest
-    payload it stays as it is (only latency counts there), beyond the largest it fades out, and
-    so it does within one doubling of the largest group.
+    Linear in log payload between points and in log ranks between curves; 0 for groups smaller or
+    larger than those measured and over several domains. Below the smallest payload it stays as
+    it is (only latency counts there), beyond the largest it fades out.
     """
     if request.group.domains > 1:
         return 0.0
-    curves = [curve for curve in links.constants.residual if curve.op == request.collective]
-    if not curves:
+    ranks, op = request.group.size, request.collective.value
+    below: ResidualCurve | None = None
+    above: ResidualCurve | None = None
+    for curve in links.constants.residual:
+        if curve.op != op:
+            continue
+        if curve.ranks <= ranks and (below is None or curve.ranks > below.ranks):
+            below = curve
+        if curve.ranks >= ranks and (above is None or curve.ranks < above.ranks):
+            above = curve
+    if below is None or above is None:
         return 0.0
-    ranks = request.group.size
-    below = max((c for c in curves if c.ranks <= ranks), key=_ranks, default=None)
-    above = min((c for c in curves if c.ranks >= ranks), key=_ranks, default=None)
-    low = _at(below, request.payload) if below else 0.0
-    high = _at(above, request.payload) if above else 0.0
-    start = below.ranks if below else ranks / 2.0
-    end = above.ranks if above else 2.0 * start
-    if start >= end or ranks >= end:
-        return high
-    weight = math.log(ranks / start) / math.log(end / start)
-    return low + weight * (high - low)
+    low = _at(below, request.payload)
+    if below is above:
+        return low
+    weight = math.log(ranks / below.ranks) / math.log(above.ranks / below.ranks)
+    return low + weight * (_at(above, request.payload) - low)
 
 
 def corrected(plan: CommPlan, log_ratio: float) -> CommPlan:
@@ -59,10 +62,6 @@ def corrected(plan: CommPlan, log_ratio: float) -> CommPlan:
         group=plan.group,
         phases=phases,
     )
-
-
-def _ranks(curve: ResidualCurve) -> int:
-    return curve.ranks
 
 
 def _at(curve: ResidualCurve, payload: float) -> float:

@@ -85,7 +85,12 @@ BLOOM = Architecture(
     names=("bloom",),
     fixed={**GPT_BLOCK, **ALL_BIASES, "position": Position.ALIBI, "embedding_norm": True},
     # The published configs' seq_length; ALiBi itself has no bound.
-    defaults={**TIED, "hidden_act": "gelu", "max_position_embeddings": 2048},
+    defaults={
+        **TIED,
+        "hidden_act": "gelu",
+        "max_position_embeddings": 2048,
+        "intermediate_size": None,
+    },
     derive=_four_times,
 )
 FALCON = Architecture(

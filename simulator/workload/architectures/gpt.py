@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.errors import Problem, UnsupportedError
 from simulator.workload.architectures.entry import (
     ALL_BIASES,
     GPT_BLOCK,
@@ -48,6 +49,7 @@ def _gpt_neox(config: Config) -> Fields:
 
 
 def _opt(config: Config) -> Fields:
+    _refuse_projected_embedding(config)
     bias, affine = config["enable_bias"], config["layer_norm_elementwise_affine"]
     final = config["do_layer_norm_before"] and not config["_remove_final_layer_norm"]
     return {
@@ -59,6 +61,19 @@ def _opt(config: Config) -> Fields:
         "final_norm": final,
         "learned_positions": config["max_position_embeddings"] + OPT_EXTRA_POSITIONS,
     }
+
+
+def _refuse_projected_embedding(config: Config) -> None:
+    width = config.get("word_embed_proj_dim")
+    if width is not None and width != config["hidden_size"]:
+        raise UnsupportedError(
+            Problem(
+                key="word_embed_proj_dim",
+                found=str(width),
+                rule="embeddings narrower than hidden_size are not modelled yet",
+                fix=f"use word_embed_proj_dim {config['hidden_size']} or another model",
+            )
+        )
 
 
 def _starcoder2(config: Config) -> Fields:
@@ -113,7 +128,8 @@ GPT_NEO = Architecture(
         "attention_types": [[["global", "local"], 12]],
         "window_size": 256,
     },
-    keys=frozenset({"attention_types", "window_size"}),
+    # The library writes attention_layers, but works it out from attention_types.
+    keys=frozenset({"attention_types", "attention_layers", "window_size"}),
     derive=_gpt_neo,
 )
 GPT_NEOX = Architecture(
@@ -172,6 +188,7 @@ OPT = Architecture(
             "layer_norm_elementwise_affine",
             "do_layer_norm_before",
             "_remove_final_layer_norm",
+            "word_embed_proj_dim",
         }
     ),
     derive=_opt,

@@ -50,6 +50,11 @@ def _qwen3(config: Config) -> Fields:
     return {**biases(config), **_qwen_windows(config)}
 
 
+def _helium(config: Config) -> Fields:
+    """Return biases without one on the output projection, which has none ever."""
+    return {**biases(config), "attention_output_bias": False}
+
+
 def _use_bias(config: Config) -> Fields:
     bias = config["use_bias"]
     return {"attention_bias": bias, "attention_output_bias": bias, "mlp_bias": bias}
@@ -76,7 +81,7 @@ _QWEN_WINDOW_DEFAULTS = {
 }
 
 LLAMA = Architecture(
-    names=("llama", "Yi", "xverse", "helium", "granite"),
+    names=("llama", "Yi", "xverse", "granite"),
     fixed=LLAMA_BLOCK,
     defaults={**UNTIED, **_SILU, "max_position_embeddings": 2048},
     sizes=_LLAMA_SIZES,
@@ -96,6 +101,13 @@ HUNYUAN = Architecture(
     defaults={**UNTIED, **_SILU, "max_position_embeddings": 2048},
     keys=_BIASES - {"mlp_bias"},
     derive=biases,
+)
+HELIUM = Architecture(
+    names=("helium",),
+    fixed=LLAMA_BLOCK,
+    defaults={**UNTIED, **_SILU, "head_dim": 128, "max_position_embeddings": 4096},
+    keys=_BIASES,
+    derive=_helium,
 )
 MISTRAL = Architecture(
     names=("mistral", "ministral"),
@@ -196,6 +208,7 @@ ENTRIES = (
     LLAMA,
     ARCEE,
     HUNYUAN,
+    HELIUM,
     MISTRAL,
     QWEN2,
     QWEN3,

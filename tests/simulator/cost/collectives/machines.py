@@ -1,0 +1,94 @@
+"""A machine with round numbers: 100 GB/s in the domain, 10 GB/s a NIC share, 8 ranks a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.hardware.cluster import FabricKind, Nic, Node, ScaleUp, ScaleUpKind
+from simulator.hardware.cluster import Fabric, Host
+from simulator.hardware.collective_constants import (
+    CollectiveConstants,
+    NetworkConstants,
+    NvlsConstants,
+    PairwiseConstants,
+    ResidualCurve,
+    RingConstants,
+    SendRecvConstants,
+)
+from simulator.hardware.constants import FittedConstants
+from simulator.hardware.profile import Profile, ProfileFile
+from simulator.units import GB, GIB, US
+
+RING = RingConstants(start=10 * US, step_latency=1 * US, efficiency=1.0)
+BULKY_RING = RING.model_copy(
+    update={"chunk_cost": 0.5, "bulk_start": 20 * US, "bulk_step": 1 * US, "bulk_bytes": 1e6}
+)
+CONSTANTS = CollectiveConstants(
+    all_reduce=RING,
+    all_gather=RING,
+    reduce_scatter=RING,
+    nvls=NvlsConstants(start=20 * US, efficiency=0.5, min_ranks=8),
+    all_to_all=PairwiseConstants(start=10 * US, peer_latency=1 * US, efficiency=1.0),
+    send_recv=SendRecvConstants(start=10 * US, efficiency=1.0),
+    network=NetworkConstants(),
+)
+CURVED = CONSTANTS.model_copy(
+    update={
+        "all_reduce": BULKY_RING,
+        "all_gather": BULKY_RING,
+        "reduce_scatter": BULKY_RING,
+        "all_to_all": PairwiseConstants(
+            start=10 * US,
+            peer_latency=1 * US,
+            efficiency=0.8,
+            chunk_cost=0.5,
+            bulk_start=10 * US,
+            bulk_bytes=1e5,
+        ),
+        "network": NetworkConstants(
+            start=1 * US, bulk_start=10 * US, bulk_step=20 * US, bulk_bytes=1e5
+        ),
+        "residual": (
+            ResidualCurve(op="all_gather", ranks=8, payload=(1e3, 1e6), log_ratio=(0.1, 0.2)),
+        ),
+    }
+)
+
+
+def machine(
+    *,
+    constants: CollectiveConstants = CONSTANTS,
+    bandwidth: float = 100 * GB,
+    nic_bandwidth: float = 10 * GB,
+    latency: float = 10 * US,
+    **scale_up: Any,
+) -> Profile:
+    """Return a profile that holds only what collectives need."""
+    nic = Nic(per_node=8, bandwidth=nic_bandwidth, efficiency=1.0, latency=latency)
+    return profile(constants, _scale_up(bandwidth, scale_up), nic)
+
+
+def machine_without_nic() -> Profile:
+    """Return a profile of a single node that reaches no other."""
+    return profile(CONSTANTS, _scale_up(100 * GB, {}), None)
+
+
+def profile(constants: CollectiveConstants, scale_up: ScaleUp, nic: Nic | None) -> Profile:
+    """Return a profile of these parts; its kernels are left out."""
+    host = Host(memory=GIB, pcie_bandwidth=GB, power=0.0)
+    node = Node(accelerators=8, scale_up=scale_up, nic=nic, host=host)
+    fabric = Fabric(kind=FabricKind.FLAT, nodes_per_leaf=64)
+    file = ProfileFile.model_construct(name="round", node=node, fabric=fabric)
+    fitted = FittedConstants.model_construct(collectives=constants)
+    return Profile.model_construct(machine=file, constants=fitted, sha256="")
+
+
+def _scale_up(bandwidth: float, changes: dict[str, Any]) -> ScaleUp:
+    nominal = ScaleUp(
+        kind=ScaleUpKind.NVSWITCH,
+        bandwidth=bandwidth,
+        latency=1 * US,
+        domain_size=8,
+        in_network_reduction=True,
+    )
+    return nominal.model_copy(update=changes)
