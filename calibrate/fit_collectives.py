@@ -29,10 +29,11 @@ from simulator.units import GIB, KIB, MIB, US
 SOFT = 0.05
 """Log error at which the loss turns from square to linear: 5 %, about the scatter of repeats."""
 NVLS_FROM = 8
-"""Ranks from which an all-reduce is taken to be done in the switch; smaller groups run as rings
-at the rates of their all-gathers in every table that was looked at."""
+"""Ranks from which an all-reduce is assumed to be done in the switch: on H100 it exceeds the rate
+of the same group's all-gather clearly at 8 ranks and not at 4. B200 does not show it as clearly."""
 LARGE_WEIGHT = 3.0
-"""Of payloads of at least 128 MiB: larger ones, which no one times, are extrapolated from them."""
+"""Of payloads of at least 128 MiB: larger ones, which the tables lack, are extrapolated from them.
+Chosen after a look at single-node logs of up to 16 GiB, which therefore validate it weakly."""
 _LARGE = 128 * MIB
 _NVLS_BULK = 16 * MIB
 """Payload from which such a group certainly does; below, whichever is faster."""

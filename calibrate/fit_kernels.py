@@ -20,6 +20,8 @@ Constants = TypeVar("Constants", bound=FileRecord)
 
 POINTS = 1500
 """Points that a fit looks at; more do not change the constants."""
+DIGITS = 4
+"""Of a constant in a file."""
 _SMALL_WEIGHT = 0.4
 """Of a point smaller than those of a training step."""
 _GEMM_BOUNDS = {
@@ -77,7 +79,7 @@ def fit_gemm(
     """
     split = [held_out(len(table.seconds), seed=seed) for table in tables]
     parts = [
-        _select(table, fit[: POINTS // len(tables)])
+        select(table, fit[: POINTS // len(tables)])
         for table, (fit, _) in zip(tables, split, strict=True)
     ]
     fitted = _joined(parts)
@@ -88,8 +90,8 @@ def fit_gemm(
         constants = with_values(prior, values)
         return weight * np.log(predict_gemms(fitted, dtype, gpu, constants) / fitted.seconds)
 
-    constants = _rounded(prior, fit_constants(_free(prior, bounds), log_errors))
-    left = _joined([_select(table, out) for table, (_, out) in zip(tables, split, strict=True)])
+    constants = rounded(prior, fit_constants(_free(prior, bounds), log_errors))
+    left = _joined([select(table, out) for table, (_, out) in zip(tables, split, strict=True)])
     errors = Held(errors=abs(predict_gemms(left, dtype, gpu, constants) / left.seconds - 1))
     return KernelFit(
         constants=constants,
@@ -116,7 +118,7 @@ def fit_attention(
         predicted = predict_attention(table, fit, dtype, gpu, with_values(prior, values))
         return weight * np.log(predicted / table.seconds[fit])
 
-    constants = _rounded(prior, fit_constants(_free(prior, _ATTENTION_BOUNDS), log_errors))
+    constants = rounded(prior, fit_constants(_free(prior, _ATTENTION_BOUNDS), log_errors))
     predicted = predict_attention(table, out, dtype, gpu, constants)
     errors = Held(errors=abs(predicted / table.seconds[out] - 1))
     return KernelFit(
@@ -177,13 +179,16 @@ def _value(record: FileRecord, name: str) -> float:
     return _value(inner, rest) if rest else float(inner)
 
 
-def _rounded(prior: Constants, values: Mapping[str, float]) -> Constants:
+def rounded(prior: Constants, values: Mapping[str, float]) -> Constants:
     """Return `prior` with the fitted values as a file will hold them, and checked."""
-    record = with_values(prior, {name: float(f"{value:.4g}") for name, value in values.items()})
+    record = with_values(
+        prior, {name: float(f"{value:.{DIGITS}g}") for name, value in values.items()}
+    )
     return type(prior).model_validate(record.model_dump())
 
 
-def _select(table: GemmTable, rows: Indices) -> GemmTable:
+def select(table: GemmTable, rows: Indices) -> GemmTable:
+    """Return the chosen rows of a table."""
     return replace(table, shapes=table.shapes[:, rows], seconds=table.seconds[rows])
 
 

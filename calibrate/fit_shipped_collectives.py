@@ -110,6 +110,7 @@ def write_block(path: Path, fit: CollectiveFit, source: str) -> None:
     for curve in fit.constants.residual:
         curves.append(_curve(curve.model_dump()))
     block.append("residual", curves)
+    block.add(tomlkit.nl())
     record = {
         "what": _BLOCK,
         "origin": "fitted",

@@ -12,12 +12,19 @@ from numpy.typing import NDArray
 
 from simulator.cost.attention import AttentionShape
 from simulator.hardware.accelerator import Dtype
+from simulator.hardware.kernel_constants import GemmLayout
 from simulator.units import US
 
 Array: TypeAlias = NDArray[np.float64]
 
 _NAMES = {Dtype.BF16: ("bfloat16", "bf16"), Dtype.FP16: ("float16", "fp16"), Dtype.FP8: ("fp8",)}
 """How tables write a dtype. Block-scaled fp8 is left out: its times are those of its launch."""
+LAYOUTS = {
+    "TN": GemmLayout.FORWARD,
+    "NN": GemmLayout.INPUT_GRADIENT,
+    "NT": GemmLayout.WEIGHT_GRADIENT,
+}
+"""How tables write a layout."""
 _GEMM = ["m", "n", "k"]
 _ATTENTION = ["batch_size", "seq_len", "num_heads", "num_key_value_heads", "head_dim"]
 _WINDOWED_REPEATS = (4, 6)
@@ -43,6 +50,16 @@ class GemmTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutTable:
+    """GEMMs of one layout, timed on a training node under sustained load."""
+
+    gemms: GemmTable
+    layout: GemmLayout
+    accumulate: bool
+    """Added to a float32 output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionTable:
     """Measured causal attention forward passes that also wrote an inference cache."""
 
@@ -64,6 +81,23 @@ def read_gemms(path: Path, dtype: Dtype) -> GemmTable:
     return GemmTable(shapes=shapes, seconds=median["time_us"].to_numpy(dtype=np.float64) * US)
 
 
+def read_layouts(path: Path, gpu: str) -> tuple[LayoutTable, ...]:
+    """Return the sustained GEMMs of `gpu` in a CSV file, by layout and by how they accumulate."""
+    table = pd.read_csv(path)
+    table = table[table["gpu"] == gpu]
+    groups = []
+    for letters, layout in LAYOUTS.items():
+        rows = table[table["layout"] == letters]
+        adds = rows["acc"].astype(bool) & (rows["out"] == "fp32")
+        for accumulate in (False, True):
+            chosen = rows[adds == accumulate]
+            if len(chosen):
+                shapes = chosen[_GEMM].to_numpy(dtype=np.float64).T
+                gemms = GemmTable(shapes=shapes, seconds=chosen["t"].to_numpy(np.float64) * US)
+                groups.append(LayoutTable(gemms=gemms, layout=layout, accumulate=accumulate))
+    return tuple(groups)
+
+
 def read_attention(path: Path, head_dims: tuple[int, ...]) -> AttentionTable:
     """Return the full attention of `head_dims` in a CSV file: the geometric mean of each shape.
 
@@ -74,8 +108,8 @@ def read_attention(path: Path, head_dims: tuple[int, ...]) -> AttentionTable:
     table = pd.read_csv(path)
     table = table[table["head_dim"].isin(head_dims)]
     repeats: dict[tuple[int, ...], list[float]] = {}
-    for *sizes, time_us in table[[*_ATTENTION, "time_us"]].itertuples(index=False):
-        repeats.setdefault(tuple(sizes), []).append(time_us)
+    for *row, time_us in table[[*_ATTENTION, "time_us"]].itertuples(index=False):
+        repeats.setdefault(tuple(row), []).append(time_us)
     windowed = any(len(times) in _WINDOWED_REPEATS for times in repeats.values())
     shapes, seconds = [], []
     for sizes, times in repeats.items():

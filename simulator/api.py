@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -22,8 +22,8 @@ from simulator.hardware.profile import Profile
 from simulator.parallel.checks import check_layout
 from simulator.parallel.layout import DataParallel, ParallelLayout
 from simulator.parallel.memory import ChunkMemory, stage_memory
-from simulator.parallel.program import StepProgram, build_program
-from simulator.results import Breakdown, MemoryUse, Provenance, Span, StepResult
+from simulator.parallel.program import Chunk, StepProgram, build_program
+from simulator.results import Breakdown, Category, MemoryUse, Provenance, Span, StepResult
 from simulator.scenario import Scenario
 from simulator.schedule.graph import STREAMS, StreamKind, TaskGraph, build_graph
 from simulator.schedule.shape import graph_shape
@@ -113,7 +113,7 @@ class Forecaster:
             if layout.data_parallel is DataParallel.LOCAL_SGD
             else timing.step_time
         )
-        result = self._result(step, timing, mean)
+        result = self._result(step, timing, mean, slowdown)
         return replace(result, events=run.events, spans=_spans(step, timing))
 
     def memory(self, layout: ParallelLayout) -> tuple[MemoryUse, ...]:
@@ -143,17 +143,33 @@ class Forecaster:
                     nominal[phase.link] = max(nominal[phase.link], phase.rate)
         return nominal
 
-    def _memory(self, program: StepProgram) -> tuple[MemoryUse, ...]:
+    def peak_memory(self, layout: ParallelLayout) -> float:
+        """Return the reserved bytes of the fullest stage of a legal layout, and nothing else.
+
+        Of neighbouring stages with equal chunks the first holds most micro-batches in flight, so that it alone
+        is looked at.
+        """
+        program = self.program(layout)
+        stages = [first for first, _ in program.runs_of_stages()]
+        return max(use.reserved for use in self._memory(program, stages))
+
+    def _memory(
+        self, program: StepProgram, stages: Iterable[int] | None = None
+    ) -> tuple[MemoryUse, ...]:
+        """Return the memory of one rank of each of `stages`, of all where it is None."""
         layout = program.layout
-        chunks = [self._chunk_memory(program, i) for i in range(layout.virtual_stages)]
         alive = in_flight(layout.effective_schedule, layout.pp, layout.vpp, program.micro_batches)
+        distinct = {id(chunk): chunk for chunk in program.chunks}
+        parts = {key: self._chunk_memory(program, chunk) for key, chunk in distinct.items()}
         return tuple(
-            stage_memory(program, stage, chunks[stage :: layout.pp], alive[stage])
-            for stage in range(layout.pp)
+            stage_memory(
+                program, stage, [parts[id(c)] for c in program.stage_chunks(stage)], alive[stage]
+            )
+            for stage in (range(layout.pp) if stages is None else stages)
         )
 
-    def _chunk_memory(self, program: StepProgram, index: int) -> ChunkMemory:
-        whole = program.chunks[index].whole
+    def _chunk_memory(self, program: StepProgram, chunk: Chunk) -> ChunkMemory:
+        whole = chunk.whole
         parts = [(priced.passes, n) for priced, n in self.costs.parts(program, whole)]
         logits = parts[-1][0].transient if whole.head else 0.0
         inner = parts[:-1] if whole.head else parts
@@ -163,9 +179,18 @@ class Forecaster:
             logits=logits,
         )
 
-    def _result(self, step: _Step, timing: Timing, step_time: float) -> StepResult:
-        stage = busiest_stage(step.graph, step.costs)
-        seconds = breakdown_of(step.graph, step.costs, timing, stage)
+    def _result(
+        self,
+        step: _Step,
+        timing: Timing,
+        step_time: float,
+        slowdown: Sequence[float] | None = None,
+    ) -> StepResult:
+        stage = busiest_stage(step.graph, step.costs, slowdown)
+        factor = slowdown[stage] if slowdown else 1.0
+        seconds = breakdown_of(step.graph, step.costs, timing, stage, factor)
+        # The mean step of local SGD averages parameters, at its end, only one time in sync_every.
+        seconds[Category.DATA_COMM] -= timing.step_time - step_time
         spread = (self.stack.fit.spread**2 + self.profile.constants.spread**2) ** 0.5
         return StepResult(
             step_time=step_time,
@@ -179,7 +204,7 @@ class Forecaster:
             breakdown=Breakdown(stage=stage, seconds=seconds),
             memory=self._memory(step.program),
             memory_capacity=self.profile.accelerator.memory,
-            provenance=self._provenance,
+            provenance=self.provenance,
         )
 
     @cached_property
@@ -204,7 +229,8 @@ class Forecaster:
         return once * layout.tp * layout.cp * layout.dp * program.micro_batches
 
     @cached_property
-    def _provenance(self) -> Provenance:
+    def provenance(self) -> Provenance:
+        """What all forecasts of this job on this machine are computed from."""
         constants = self.profile.constants
         nominal = constants.nominal_blocks()
         warnings = [f"{self.profile.name}: not calibrated, nominal: {', '.join(nominal)}"]

@@ -64,12 +64,17 @@ def _ends(graph: TaskGraph, costs: Sequence[WorkCost]) -> list[float]:
 
 
 def breakdown_of(
-    graph: TaskGraph, costs: Sequence[WorkCost], timing: Timing, stage: int
+    graph: TaskGraph,
+    costs: Sequence[WorkCost],
+    timing: Timing,
+    stage: int,
+    slowdown: float = 1.0,
 ) -> dict[Category, float]:
     """Return the step of one stage by category; the categories add up to the step time.
 
-    Compute is split as its blocks say; time in which the compute stream waits is a bubble where
-    the task it waits for is another stage's, else exposed data-parallel communication.
+    Compute is split as its blocks say, times the stage's `slowdown`; time in which the compute
+    stream waits is a bubble where the task it waits for is another stage's, else exposed
+    data-parallel communication.
     """
     totals: dict[Category, float] = {}
     clock, compute = 0.0, STREAMS * stage + StreamKind.COMPUTE
@@ -85,18 +90,22 @@ def breakdown_of(
         if graph.works[graph.work[task]].kind in _SENDS:
             _add(totals, Category.PIPELINE_COMM, timing.end[task] - timing.start[task])
         for category, seconds in cost.by_category.items():
-            _add(totals, category, seconds)
+            _add(totals, category, seconds * slowdown)
         clock = timing.end[task]
     _add(totals, Category.DATA_COMM, timing.step_time - clock)
     return {category: totals.get(category, 0.0) for category in Category}
 
 
-def busiest_stage(graph: TaskGraph, costs: Sequence[WorkCost]) -> int:
+def busiest_stage(
+    graph: TaskGraph, costs: Sequence[WorkCost], slowdown: Sequence[float] | None = None
+) -> int:
     """Return the stage whose compute stream works longest: the one that sets the pace."""
     busy = [0.0] * graph.pp
     for work, stream in zip(graph.work, graph.stream, strict=True):
         if stream % STREAMS == StreamKind.COMPUTE:
             busy[stream // STREAMS] += costs[work].seconds
+    if slowdown is not None:
+        busy = [seconds * factor for seconds, factor in zip(busy, slowdown, strict=True)]
     return busy.index(max(busy))
 
 
@@ -114,7 +123,7 @@ def _waited_for_data(graph: TaskGraph, timing: Timing, task: int) -> float:
         waited_for = max(waits, key=timing.end.__getitem__)
         kind = graph.works[graph.work[waited_for]].kind
         if kind in (WorkKind.FORWARD, WorkKind.BACKWARD, *_SENDS):
-            return timing.start[task] - timing.end[waited_for]
+            return max(0.0, timing.start[task] - timing.end[waited_for])
 
 
 def _add(totals: dict[Category, float], category: Category, seconds: float) -> None:

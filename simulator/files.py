@@ -109,8 +109,10 @@ def write_atomic(path: Path | str, text: str) -> None:
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except OSError as error:
-        Path(temporary).unlink(missing_ok=True) if temporary else None
         raise InputError(_file_problem(path, f"cannot be written: {_reason(error)}", "")) from error
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def nearest(word: str, choices: list[str]) -> str:

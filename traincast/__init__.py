@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibrate.validation import Validation
     from planner import Plan
-    from reports.trace import step_trace
     from simulator.errors import InfeasibleError, InputError, TraincastError
     from simulator.hardware.profile import load_profile
     from simulator.parallel.layout import ParallelLayout
     from simulator.results import StepResult
     from simulator.scenario import Scenario, load_scenario
     from simulator.workload.job import TrainingJob
-    from simulator.workload.presets import load_model
+    from simulator.workload.load import load_model
     from simulator.workload.stack import load_stack
+    from traincast.forecasts import estimate_step, plan, simulate_step, trace_step, validate
     from traincast.frames import breakdown_frame, memory_frame, plan_frame, span_frame
-    from traincast.forecasts import estimate_step, plan, simulate_step, validate
 
 _HOME = {
     "InfeasibleError": "simulator.errors",
@@ -40,7 +39,7 @@ _HOME = {
     "Validation": "calibrate.validation",
     "breakdown_frame": "traincast.frames",
     "estimate_step": "traincast.forecasts",
-    "load_model": "simulator.workload.presets",
+    "load_model": "simulator.workload.load",
     "load_profile": "simulator.hardware.profile",
     "load_scenario": "simulator.scenario",
     "load_stack": "simulator.workload.stack",
@@ -49,7 +48,7 @@ _HOME = {
     "plan_frame": "traincast.frames",
     "simulate_step": "traincast.forecasts",
     "span_frame": "traincast.frames",
-    "step_trace": "reports.trace",
+    "trace_step": "traincast.forecasts",
     "validate": "traincast.forecasts",
 }
 
@@ -74,7 +73,7 @@ __all__ = [
     "plan_frame",
     "simulate_step",
     "span_frame",
-    "step_trace",
+    "trace_step",
     "validate",
 ]
 

@@ -41,13 +41,8 @@ class AttentionShape:
             return float(limit)
         first = self.seq_k - self.seq_q
         growing = min(max(limit - first, 0), self.seq_q)
-        return (growing * (first + growing / 2) + (self.seq_q - growing) * limit) / self.seq_q
-
-    @property
-    def flops(self) -> float:
-        """Return the FLOPs of the forward pass, masked scores not counted."""
-        scores = self.batch * self.heads * self.seq_q * self.mean_keys
-        return _FLOPS_PER_SCORE * self.head_dim * scores
+        rising = growing * (first + (growing + 1) / 2)
+        return (rising + (self.seq_q - growing) * limit) / self.seq_q
 
 
 def flash_forward_seconds(

@@ -91,7 +91,7 @@ class KernelCosts:
                     sustained=True,
                 )
             case MemoryBound():
-                once = memory_bound_seconds(
+                once = self.stack.kernels.memory_factor * memory_bound_seconds(
                     operator.bytes, operator.kind, gpu=gpu, constants=constants.memory_bound
                 )
             case _:
@@ -118,7 +118,7 @@ class KernelCosts:
             if isinstance(piece, CommWork):
                 seconds = self.comm_seconds(piece)
                 window = sum(operators.get(name, 0.0) for name in piece.hidden_by)
-                exposed = max(0.0, seconds - piece.hidden_fraction * window)
+                exposed = seconds - piece.hidden_fraction * min(seconds, window)
                 category = _COMM_CATEGORY[piece.axis]
                 launch += self.stack.kernels.cpu_collective * piece.count
             else:

@@ -35,7 +35,7 @@ _OUTPUT_BYTES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Call:
     dtype: Dtype
     gpu: Accelerator
@@ -71,8 +71,10 @@ def gemm_seconds(
         waves = a ceil(w) + (1 - a) max(w, 1)
         t = waves (k/S + k0) 2 tm tn SM / (peak eff) tile_penalty + latency k/S
             + (split_start + S batch m n 8 / memory bandwidth where S > 1)
-    The smallest t is slowed by 1 + throttle t / (t + throttle_time) and joined with the time to
-    move the operands by a 4-norm; a fixed start is added. The constants are fitted over m >= 256.
+    The smallest t is slowed by 1 + throttle t / (t + throttle_time) in a burst, since clocks fall
+    while a long kernel runs, or by `sustained_factor` whatever its length inside a training run,
+    whose clocks have settled. It is joined with the time to move the operands by a 4-norm; a fixed
+    start is added. The constants are fitted over m >= 256.
 
     Raises:
         UnsupportedError: the accelerator's data sheet gives no peak for `dtype`.
@@ -141,7 +143,8 @@ def _seconds(
 ) -> Size:
     constants = call.constants
     busy = smallest(_candidates(m, n, k, call))
-    busy = busy * (1 + constants.throttle * busy / (busy + constants.throttle_time))
+    if not call.sustained:
+        busy = busy * (1 + constants.throttle * busy / (busy + constants.throttle_time))
     busy = busy * _compute_factor(call)
     bandwidth = call.gpu.memory_bandwidth * constants.memory_efficiency
     moving = _bytes_moved(m, n, k, call) / bandwidth
@@ -175,7 +178,8 @@ def _tile_costs(call: _Call) -> list[tuple[tuple[int, int], float]]:
     constants = call.constants
     rate = peak_flops(call.gpu, call.dtype) * constants.efficiency / call.gpu.compute_units
     traffic = [1 / rows + 1 / columns for rows, columns in constants.tiles]
-    penalties = [1 + constants.small_tile_penalty * (each / min(traffic) - 1) for each in traffic]
+    least = min(traffic)
+    penalties = [1 + constants.small_tile_penalty * (each / least - 1) for each in traffic]
     return [
         (tile, _FLOPS * tile[0] * tile[1] / rate * penalty)
         for tile, penalty in zip(constants.tiles, penalties, strict=True)

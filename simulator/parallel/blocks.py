@@ -84,17 +84,18 @@ def head_passes(hidden: int, vocab: int, shard: Shard) -> PassPair:
     t, kernels = shard.tokens, shard.kernels
     logits = float(t) * vocab
     loss_bytes = kernels.logits_passes * FP32_BYTES * logits / 2
-    launches = max(1, round(kernels.logits_passes / 2))
+    launches = 1 if kernels.fused_loss else max(1, round(kernels.logits_passes / 2))
+    kind = MemoryClass.CROSS_ENTROPY if kernels.fused_loss else MemoryClass.POINTWISE
     forward: list[Piece] = [*norm_forward("head.norm", hidden, shard)]
     if shard.sequence_parallel:
         forward.append(shard.tensor_comm("head.gather", Collective.ALL_GATHER, hidden, ("head",)))
     kept_input = shard.element * shard.residual_tokens * hidden
     forward += linear_forward("head", t, vocab, hidden, kept_input)
-    loss = _memory("head.loss", loss_bytes, MemoryClass.CROSS_ENTROPY)
+    loss = _memory("head.loss", loss_bytes, kind)
     forward.append(replace(loss, launches=launches))
     if shard.tp > 1:
         forward.append(_loss_reduction(shard))
-    gradient = _memory("head.loss.backward", loss_bytes, MemoryClass.CROSS_ENTROPY)
+    gradient = _memory("head.loss.backward", loss_bytes, kind)
     backward = [
         replace(gradient, launches=launches),
         *open_branch_backward(

@@ -73,10 +73,13 @@ def legal_tensor_sizes(model: ModelSpec, limit: int) -> list[int]:
 
 def _tensor(model: ModelSpec, layout: ParallelLayout) -> Iterator[Violation]:
     for reason, found, rule in _tensor_at(model, layout.tp):
-        legal = legal_tensor_sizes(model, model.num_attention_heads)
-        yield _violation(
-            reason, "layout.tp", found, rule, "tp of " + ", ".join(map(str, legal[:_MAX_LISTED]))
-        )
+        heads = model.num_attention_heads
+        legal = legal_tensor_sizes(model, heads)
+        divisors = [tp for tp in range(1, heads + 1) if heads % tp == 0]
+        fix = f"tp of {_listed(legal)}"
+        if reason is Reason.HEADS and divisors != legal:
+            fix += f" (by its {heads} query heads alone: {_listed(divisors)})"
+        yield _violation(reason, "layout.tp", found, rule, fix)
     if layout.ep != 1:
         yield _violation(
             Reason.NOT_MODELLED,
@@ -212,6 +215,10 @@ def _data(stack: Stack, layout: ParallelLayout) -> Iterator[Violation]:
             f"{layout.data_parallel} keeps whole replicas",
             "zero_stage = 0",
         )
+
+
+def _listed(sizes: list[int]) -> str:
+    return ", ".join(map(str, sizes[:_MAX_LISTED]))
 
 
 def _violation(reason: Reason, key: str, found: str, rule: str, fix: str) -> Violation:

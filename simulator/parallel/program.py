@@ -8,7 +8,9 @@ gradients and parameters are kept equal. The schedule orders its passes, the cos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from functools import lru_cache
+from math import ceil, inf
+from typing import NamedTuple
 
 from simulator.parallel.groups import GroupShape
 from simulator.parallel.layout import (
@@ -22,6 +24,7 @@ from simulator.parallel.partition import partition_layers
 from simulator.parallel.shard import Shard, make_shard
 from simulator.workload.job import TrainingJob
 from simulator.workload.layer import AttentionSpec, LayerSpec
+from simulator.workload.layer_order import layer_order
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
 
@@ -79,6 +82,19 @@ class StepProgram:
         """Return the parameters of one rank of a stage, before ZeRO."""
         return sum(chunk.whole.parameters for chunk in self.stage_chunks(stage))
 
+    def runs_of_stages(self) -> list[tuple[int, int]]:
+        """Return the first and the last of each run of neighbouring stages with equal chunks."""
+        runs: list[tuple[int, int]] = []
+        before: list[int] = []
+        for stage in range(self.layout.pp):
+            held = [id(chunk) for chunk in self.stage_chunks(stage)]
+            if held == before:
+                runs[-1] = (runs[-1][0], stage)
+            else:
+                runs.append((stage, stage))
+            before = held
+        return runs
+
     @property
     def shards_parameters(self) -> bool:
         """Whether parameters are gathered for every pass (ZeRO-3, FSDP)."""
@@ -101,7 +117,7 @@ def build_program(
     shard = make_shard(layout, job, stack, domain_size)
     counts = partition_layers(layout, model.num_hidden_layers, stack.partition)
     vocab = local_vocab(model.vocab_size, job.make_vocab_size_divisible_by, layout.tp)
-    chunks = _chunks(model, stack, layout, counts, vocab)
+    chunks = _chunks(model, counts, _cut(model, stack, layout, vocab))
     data = axis_group(layout, Axis.DATA, domain_size)
     shards = layout.shard_ranks
     stride = layout.tp * shards
@@ -148,74 +164,84 @@ def layer_parameters(layer: LayerSpec, tp: int) -> float:
             return parameters
 
 
-def _chunks(
-    model: ModelSpec, stack: Stack, layout: ParallelLayout, counts: tuple[int, ...], vocab: int
-) -> tuple[Chunk, ...]:
-    chunks, start, last = [], 0, len(counts) - 1
+class _Cut(NamedTuple):
+    """What decides how layers are cut, apart from the model and the layers of each chunk."""
+
+    tp: int
+    vocab: int
+    shares_table: bool
+    """Whether the head finds its table in the embedding of its own stage."""
+    bucket: float
+    """Parameters of a bucket: infinite for one segment a chunk, 0 for one a layer."""
+
+
+def _cut(model: ModelSpec, stack: Stack, layout: ParallelLayout, vocab: int) -> _Cut:
+    """Cut a chunk into buckets of the stack's size, or into FSDP units of one layer."""
+    if layout.data_ranks == 1 or layout.data_parallel is not DataParallel.ALL_REDUCE:
+        bucket = inf
+    elif layout.zero_stage == 3:
+        bucket = 0.0
+    elif layout.zero_stage == 2 or stack.overlap.gradient_reduce:
+        bucket = float(stack.bucket_parameters)
+    else:
+        bucket = inf
+    shares_table = model.tie_word_embeddings and layout.pp == 1
+    return _Cut(tp=layout.tp, vocab=vocab, shares_table=shares_table, bucket=bucket)
+
+
+@lru_cache(maxsize=1024)
+def _chunks(model: ModelSpec, counts: tuple[int, ...], cut: _Cut) -> tuple[Chunk, ...]:
+    """Return the chunks in model order; equal ones are one object, and are so across layouts."""
+    _, order = layer_order(model)
+    layers, last = model.layers(), len(counts) - 1
+    shared: dict[tuple[object, ...], Chunk] = {}
+    chunks, start = [], 0
     for index, count in enumerate(counts):
-        layers = model.layers()[start : start + count]
-        start += count
-        ends = (index == 0, index == last)
-        whole = _segment(model, layout, layers, ends, vocab)
-        chunks.append(
-            Chunk(whole=whole, segments=_segments(model, stack, layout, layers, ends, vocab, whole))
-        )
+        stop, ends = start + count, (index == 0, index == last)
+        key = (*ends, order[start:stop])
+        if key not in shared:
+            shared[key] = _chunk(model, layers[start:stop], ends, cut)
+        chunks.append(shared[key])
+        start = stop
     return tuple(chunks)
 
 
-def _segments(
-    model: ModelSpec,
-    stack: Stack,
-    layout: ParallelLayout,
-    layers: tuple[LayerSpec, ...],
-    ends: tuple[bool, bool],
-    vocab: int,
-    whole: Segment,
-) -> tuple[Segment, ...]:
-    """Cut a chunk into buckets of the stack's size, or into FSDP units of one layer."""
-    if layout.data_ranks == 1 or layout.data_parallel is not DataParallel.ALL_REDUCE:
-        return (whole,)
-    if layout.zero_stage == 3:
-        pieces = len(layers)
-    elif layout.zero_stage == 2 or stack.overlap.gradient_reduce:
-        pieces = min(len(layers), ceil(whole.parameters / stack.bucket_parameters))
-    else:
-        pieces = 1
+def _chunk(
+    model: ModelSpec, layers: tuple[LayerSpec, ...], ends: tuple[bool, bool], cut: _Cut
+) -> Chunk:
+    whole = _segment(model, layers, ends, cut)
+    buckets = ceil(whole.parameters / cut.bucket) if cut.bucket else len(layers)
+    pieces = min(len(layers), buckets)
     if pieces <= 1:
-        return (whole,)
+        return Chunk(whole=whole, segments=(whole,))
     bounds = [len(layers) * i // pieces for i in range(pieces + 1)]
-    return tuple(
+    segments = (
         _segment(
             model,
-            layout,
             layers[bounds[i] : bounds[i + 1]],
             (ends[0] and i == 0, ends[1] and i == pieces - 1),
-            vocab,
+            cut,
         )
         for i in range(pieces)
     )
+    return Chunk(whole=whole, segments=tuple(segments))
 
 
 def _segment(
-    model: ModelSpec,
-    layout: ParallelLayout,
-    layers: tuple[LayerSpec, ...],
-    ends: tuple[bool, bool],
-    vocab: int,
+    model: ModelSpec, layers: tuple[LayerSpec, ...], ends: tuple[bool, bool], cut: _Cut
 ) -> Segment:
     counts: dict[LayerSpec, int] = {}
     for layer in layers:
         counts[layer] = counts.get(layer, 0) + 1
-    parameters = sum(layer_parameters(layer, layout.tp) * n for layer, n in counts.items())
+    parameters = sum(layer_parameters(layer, cut.tp) * n for layer, n in counts.items())
     embedding, head = ends
-    table = float(vocab) * model.hidden_size
+    table = float(cut.vocab) * model.hidden_size
     if embedding:
         own = model.embedding_parameters - model.vocab_size * model.hidden_size
         parameters += table + own
     if head:
         parameters += model.final_norm_parameters
-        shared_here = model.tie_word_embeddings and layout.pp == 1
-        parameters += (0.0 if shared_here else table) + vocab * model.lm_head_bias
+        parameters += (0.0 if cut.shares_table else table) + cut.vocab * model.lm_head_bias
     return Segment(
         layers=tuple(counts.items()), embedding=embedding, head=head, parameters=parameters
     )

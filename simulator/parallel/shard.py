@@ -55,7 +55,7 @@ class Shard:
         )
 
     def _hidden_fraction(self, name: str) -> float:
-        """Return how much of a GEMM hides this collective.
+        """Return the share of this collective that the GEMM beside it hides.
 
         The collectives of an input gradient and of a re-gathered input need nothing of the GEMM
         they run beside, so that all of it hides them; the others are pipelined with their own GEMM.

@@ -13,8 +13,8 @@ from simulator.workload.operator import Operator
 class CommWork:
     """One collective of `payload` bytes (nccl-tests convention) over `group`.
 
-    Up to `hidden_fraction` of the time of the operators named in `hidden_by` (of the same block)
-    runs at the same time and hides it.
+    The operators named in `hidden_by` (of the same block) run at the same time. `hidden_fraction` of
+    what they could hide, which is the shorter of the two times, costs nothing.
     """
 
     name: str

@@ -23,3 +23,8 @@ def gpipe(pp: int, vpp: int, micro_batches: int) -> Schedule:
         )
         for s in range(pp)
     )
+
+
+def gpipe_warm_up(stage: int, pp: int, vpp: int, micro_batches: int) -> int:  # noqa: ARG001
+    """Return the forward passes of a stage before its first backward pass: all of them."""
+    return micro_batches * vpp

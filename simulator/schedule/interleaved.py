@@ -13,14 +13,18 @@ def interleaved(pp: int, vpp: int, micro_batches: int) -> Schedule:
     `forward_backward_pipelining_with_interleaving`.
     """
     assert micro_batches % pp == 0, "interleaving needs micro-batches in groups of pp"
+    return tuple(
+        _stage(stage, interleaved_warm_up(stage, pp, vpp, micro_batches), pp, vpp, micro_batches)
+        for stage in range(pp)
+    )
+
+
+def interleaved_warm_up(stage: int, pp: int, vpp: int, micro_batches: int) -> int:
+    """Return the forward passes of a stage before its first pair of forward and backward."""
     total = micro_batches * vpp
-    stages = []
-    for stage in range(pp):
-        warm_up = min((pp - stage - 1) * 2 + (vpp - 1) * pp, total)
-        if micro_batches == pp:
-            warm_up = total
-        stages.append(_stage(stage, warm_up, pp, vpp, micro_batches))
-    return tuple(stages)
+    if micro_batches == pp:
+        return total
+    return min((pp - stage - 1) * 2 + (vpp - 1) * pp, total)
 
 
 def _stage(stage: int, warm_up: int, pp: int, vpp: int, micro_batches: int) -> StageActions:

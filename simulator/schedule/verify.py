@@ -71,9 +71,18 @@ def check_complete(schedule: Schedule, vpp: int, micro_batches: int) -> None:
             raise ScheduleError(f"stage {stage}: {len(actions)} actions, {len(expected)} expected")
 
 
-@lru_cache(maxsize=64)
 def in_flight(name: ScheduleName, pp: int, vpp: int, micro_batches: int) -> tuple[InFlight, ...]:
-    """Return, for each stage, the activations alive when most are (chunks are of like size)."""
+    """Return, for each stage, the activations alive when most are (chunks are of like size).
+
+    Past the warm-up the one-forward-one-backward schedules hold a constant number, so that
+    2 pp micro-batches (a group more than any warm-up needs) stand for any larger number.
+    """
+    enough = micro_batches if name is ScheduleName.GPIPE else min(micro_batches, 2 * pp)
+    return _in_flight(name, pp, vpp, enough)
+
+
+@lru_cache(maxsize=1024)
+def _in_flight(name: ScheduleName, pp: int, vpp: int, micro_batches: int) -> tuple[InFlight, ...]:
     return tuple(_worst(actions) for actions in build_schedule(name, pp, vpp, micro_batches))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from simulator.files import FileRecord
 from simulator.workload.model_parts import MAX_LAYERS, Heads, Layers, LayerType, Width
@@ -111,6 +112,14 @@ class ConfigKeys(FileRecord):
     ffn_dim_divisor: Size = None
 
 
+class AttnType(StrEnum):
+    """How many key and value heads MPT's attention has."""
+
+    MULTIHEAD = "multihead_attention"
+    MULTIQUERY = "multiquery_attention"
+    GROUPED = "grouped_query_attention"
+
+
 class AttnConfig(FileRecord):
     """What MPT's `attn_config` says that matters here."""
 
@@ -118,9 +127,15 @@ class AttnConfig(FileRecord):
 
     alibi: bool = True
     rope: bool = False
-    attn_type: Name = "multihead_attention"
+    attn_type: AttnType = AttnType.MULTIHEAD
     kv_n_heads: Heads | None = None
     sliding_window_size: Annotated[int, Field(ge=-1)] = -1
+
+    @model_validator(mode="after")
+    def _groups_are_given(self) -> AttnConfig:
+        if self.attn_type is AttnType.GROUPED and self.kv_n_heads is None:
+            raise ValueError("kv_n_heads is required where attn_type is grouped_query_attention")
+        return self
 
 
 class FfnConfig(FileRecord):

@@ -91,6 +91,14 @@ class ModelSpec(FileRecord):
         _check_groups(value, info.data.get("num_attention_heads"))
         return value
 
+    @field_validator("no_rope_layers")
+    @classmethod
+    def _layers_exist(cls, value: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        layers = info.data.get("num_hidden_layers", MAX_LAYERS)
+        if any(index >= layers for index in value):
+            raise ValueError(f"must be below num_hidden_layers {layers}; use 0 to {layers - 1}")
+        return value
+
     @field_validator("layer_types")
     @classmethod
     def _types_cover_layers(

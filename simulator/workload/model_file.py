@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from simulator.errors import InputError, Problem
 from simulator.files import parse_record
@@ -31,17 +31,25 @@ def parse_model(data: Mapping[str, Any], where: str) -> ModelSpec:
 
 
 def _fill_heads(data: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[Problem]]:
+    """Return `data` with heads filled in, and what keeps them from being worked out.
+
+    What cannot be worked out is 1, so that only its cause is reported.
+    """
     filled = dict(data)
     hidden, heads = data.get("hidden_size"), data.get("num_attention_heads")
-    if data.get("num_key_value_heads") is None and heads is not None:
-        filled["num_key_value_heads"] = heads
+    if data.get("num_key_value_heads") is None:
+        filled["num_key_value_heads"] = heads if _is_count(heads) else 1
     if data.get("head_dim") is not None:
         return filled, []
     filled["head_dim"] = 1
-    if not (isinstance(hidden, int) and isinstance(heads, int) and hidden > 0 and heads > 0):
+    if not (_is_count(hidden) and _is_count(heads)):
         return filled, []
     filled["head_dim"] = max(hidden // heads, 1)
     return filled, [_indivisible(hidden, heads, where)] if hidden % heads else []
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _indivisible(hidden: int, heads: int, where: str) -> Problem:

@@ -50,10 +50,14 @@ class Kernels(FileRecord):
     """Whether hidden and attention dropout run (GPT-3 style recipes)."""
     accumulate_bytes: float = Field(default=0.0, ge=0)
     """Bytes moved a parameter and micro-batch to add a weight gradient outside its GEMM."""
+    fused_loss: bool = False
+    """Cross-entropy in one kernel a pass, instead of a chain of pointwise ones."""
     logits_passes: float = Field(gt=0)
     """Times the logits are read or written, forward and backward together, in 4-byte elements."""
     logits_bytes: float = Field(gt=0)
     """Bytes alive a logit when the loss is computed."""
+    memory_factor: float = Field(default=1.0, gt=0)
+    """Time of this stack's memory-bound kernels over that of the accelerator's best ones."""
     cpu_launch: Seconds
     """CPU time to launch one kernel; a layer takes at least its launches x this."""
     cpu_collective: Seconds
@@ -74,7 +78,7 @@ class Overlap(FileRecord):
     tensor_backward: bool
     """The input-gradient collective hides behind the weight-gradient GEMM."""
     tensor_fraction: float = Field(default=0.0, ge=0, le=1)
-    """Share of a GEMM's time behind which its tensor-parallel collective hides (user buffers)."""
+    """Share of a tensor-parallel collective that its own GEMM hides (user buffers, async tp)."""
     prefetch: int = Field(default=1, ge=0, le=16)
     """FSDP units gathered ahead of the one that computes."""
 
@@ -112,6 +116,9 @@ class Fit(FileRecord):
 
     scale: dict[str, float] = Field(default_factory=dict)
     """Accelerator-constants name -> measured over modelled compute time."""
+    free: tuple[str, ...] = ()
+    """Constants that were fitted: "compute_scale" (`scale`), or keys such as
+    "kernels.memory_factor"."""
     rows: tuple[str, ...] = Field(default=(), max_length=10)
     """Ids of the step rows used; they never count as validation."""
     spread: float = Field(default=0.08, gt=0, lt=1)

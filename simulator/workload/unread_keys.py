@@ -31,12 +31,12 @@ HARMLESS = re.compile(
     |apply_residual_connection_post_layernorm|apply_query_key_layer_scaling|attn_uses_sequence_id
     |slow_but_exact|pre_layer_norm|original_rope|alibi_bias_max|embedding_fraction|verbose
     |max_sequence_length|seq_length|n_positions|n_ctx|skip_bias_add|masked_softmax_fusion
-    |bias_dropout_fusion|unk_token_id|offset_alibi|seed|multi_query|safe_serialization|unsloth.*
+    |bias_dropout_fusion|unk_token_id|offset_alibi|seed|safe_serialization|unsloth.*
     |special_dtypes|transformers.*|mup.*scale|emb_pdrop|use_mrope|fc_type|norm_topk_prob
     |router_aux_loss_coef|output_router_logits|attention_probs_dropout_prob|num_logits_to_keep
-    |attn_pdrop|attn_type|softmax_scale|prefix_lm|first_.*_fusion|onnx_safe|.*_ckpt.*
-    |use_bidirectional_attention|max_window_layers|sliding_window_pattern|cache_implementation
-    |hidden_act|tie_word_embeddings|rescale_every|pad_vocab_size_multiple|model_max_length
+    |attn_pdrop|softmax_scale|prefix_lm|first_.*_fusion|onnx_safe|.*_ckpt.*
+    |use_bidirectional_attention|cache_implementation
+    |rescale_every|pad_vocab_size_multiple|model_max_length
     |qkv_multipliers|num_gqa_groups|normalization_layer_name|scale_embedding|attention_multiplier
     """,
     re.VERBOSE,
@@ -60,7 +60,7 @@ REFUSED: dict[str, re.Pattern[str]] = {
     ),
     "multi-token prediction": re.compile(r"num_nextn_predict_layers|(.*_)?mtp(_.*)?"),
     "layers that share keys, values or inputs": re.compile(
-        r".*(altup|laurel|per_layer_input|kv_shared|shared_kv|cross_layer|reuse_kv).*"
+        r".*(altup|laurel|per_layer_input|kv_shared|shared_kv|cross_layer|reuse_kv).*|use_cla"
     ),
     "norms of queries and keys with biases": re.compile(r"qk_(layernorm|ln|gn)"),
 }
@@ -93,7 +93,9 @@ class Unread:
     notes: tuple[str, ...]
 
 
-def judge_unread(config: Mapping[str, Any], known: frozenset[str], where: str) -> Unread:
+def judge_unread(
+    config: Mapping[str, Any], known: frozenset[str], where: str, *, prefix: str = ""
+) -> Unread:
     """Return what to refuse and what to tell of the keys of `config` that nothing reads.
 
     A key that is null, false, 0 or empty asks for nothing. `known` are keys that some other
@@ -101,20 +103,21 @@ def judge_unread(config: Mapping[str, Any], known: frozenset[str], where: str) -
     """
     problems: list[Problem] = []
     notes: list[str] = []
-    for key, value in config.items():
+    for name, value in config.items():
         if _asks_nothing(value):
             continue
-        reason = _reason(key, REFUSED)
-        small = _reason(key, SMALL)
-        if reason:
-            problems.append(_refusal(where, key, value, f"asks for {reason}: not modelled yet"))
-        elif small:
-            notes.append(f"{key}: {small}")
-        elif HARMLESS.fullmatch(key):
+        key = prefix + name
+        unmodelled, left_out = _reason(name, REFUSED), _reason(name, SMALL)
+        if unmodelled:
+            rule = f"asks for {unmodelled}, which is not modelled yet"
+            problems.append(_refusal(where, key, value, rule))
+        elif left_out:
+            notes.append(f"{key}: {left_out}")
+        elif HARMLESS.fullmatch(name):
             continue
-        elif key in known:
+        elif name in known:
             notes.append(f"{key} = {_shown(value)} is ignored: this architecture does not read it")
-        elif SUSPECT.fullmatch(key):
+        elif SUSPECT.fullmatch(name):
             rule = "is not understood, and by its name it may change what is computed"
             problems.append(_refusal(where, key, value, rule))
         else:
@@ -136,5 +139,8 @@ def _refusal(where: str, key: str, value: object, rule: str) -> Problem:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):
+        return "a value too long to show"
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

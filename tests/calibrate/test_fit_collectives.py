@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -111,10 +112,10 @@ def test_a_collective_that_was_not_measured_keeps_its_constants() -> None:
 
 
 def test_a_disturbed_point_does_not_make_time_fall_with_payload() -> None:
-    group = dict(collective=Collective.ALL_GATHER, ranks=4)
+    group: dict[str, Any] = {"collective": Collective.ALL_GATHER, "ranks": 4}
     times = [20e-6, 60e-6, 21e-6, 22e-6]
     points = [
-        Point(payload=2.0 ** (10 + index), seconds=seconds, **group)  # type: ignore[arg-type]
+        Point(payload=2.0 ** (10 + index), seconds=seconds, **group)
         for index, seconds in enumerate(times)
     ]
     curves = residual_curves(points, links(TRUTH))
@@ -170,9 +171,7 @@ def test_writing_touches_only_its_own_tables(fit: CollectiveFit, tmp_path: Path)
     assert written["fit"][1]["source"] == "second"
 
 
-def test_written_constants_are_read_back_to_four_digits(
-    fit: CollectiveFit, tmp_path: Path
-) -> None:
+def test_written_constants_are_read_back_to_four_digits(fit: CollectiveFit, tmp_path: Path) -> None:
     path = tmp_path / "fitted.toml"
     write_block(path, fit, "source")
     points = read_points(table())

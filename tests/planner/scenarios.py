@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from simulator.api import Forecaster
 from simulator.files import parse_record
 from simulator.hardware.constants import FittedConstants
 from simulator.hardware.kernel_constants import MemoryClass
@@ -174,3 +175,8 @@ def scenario(
         stack=load_stack(stack) if isinstance(stack, str) else stack,
         profile=profile or machine(),
     )
+
+
+def forecaster(given: Scenario) -> Forecaster:
+    """Return the forecaster of a scenario."""
+    return Forecaster.of(given)

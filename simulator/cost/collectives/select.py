@@ -40,11 +40,12 @@ def plan_collective(
 class CollectiveCosts:
     """The plans of one machine, each computed once; owned by whoever asks for many."""
 
-    __slots__ = ("_links", "_plans", "_profile")
+    __slots__ = ("_links", "_names", "_plans", "_profile")
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._links = links_of(profile)
+        self._names: dict[tuple[Collective, GroupShape], list[str]] = {}
         self._plans: dict[_Key, CommPlan] = {}
 
     def plan(
@@ -73,8 +74,17 @@ class CollectiveCosts:
         if request.group.domains > 1:
             # Raises the error that says what is missing where there is no NIC.
             assert self._profile.nic_bandwidth > 0
-        plan = fastest_plan(request, self._links, algorithm)
+        plan = _fastest(request, self._links, self._candidates(request, algorithm))
         return corrected(plan, log_residual(request, self._links))
+
+    def _candidates(self, request: Request, algorithm: str | None) -> list[str]:
+        if algorithm is not None:
+            return _candidates(request, self._links, algorithm)
+        key = (request.collective, request.group)
+        names = self._names.get(key)
+        if names is None:
+            names = self._names[key] = _candidates(request, self._links, None)
+        return names
 
 
 def fastest_plan(request: Request, links: Links, algorithm: str | None = None) -> CommPlan:
@@ -82,7 +92,10 @@ def fastest_plan(request: Request, links: Links, algorithm: str | None = None) -
 
     It is not corrected by measured points; the group has at least two ranks.
     """
-    names = _candidates(request, links, algorithm)
+    return _fastest(request, links, _candidates(request, links, algorithm))
+
+
+def _fastest(request: Request, links: Links, names: list[str]) -> CommPlan:
     plans = [ALGORITHMS[name].build(request, links) for name in names]
     return plans[0] if len(plans) == 1 else min(plans, key=_seconds)
 

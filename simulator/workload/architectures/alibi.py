@@ -63,7 +63,7 @@ def _mpt_groups(config: Config, attention: Config) -> Any:
         case "multiquery_attention":
             return 1
         case "grouped_query_attention":
-            return attention.get("kv_n_heads")
+            return attention["kv_n_heads"]
         case _:
             return config["num_attention_heads"]
 

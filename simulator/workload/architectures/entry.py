@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from simulator.errors import InputError, Problem
 from simulator.workload.model_parts import LayerType, Position
 
 Config: TypeAlias = Mapping[str, Any]
@@ -37,6 +38,10 @@ class Architecture:
     """Library defaults of sizes; used, and noted, only inside a nested `text_config`."""
     keys: frozenset[str] = frozenset()
     """Further keys that `derive` reads."""
+    stated: Config = field(default_factory=dict)
+    """Keys that only state what is fixed here, and the one value of each that agrees with it."""
+    ignored: frozenset[str] = frozenset()
+    """Keys that the library stores for this architecture and never reads."""
     derive: Callable[[Config], Fields] = no_fields
     """Returns the spec fields that depend on the config."""
 
@@ -64,6 +69,19 @@ def biases(config: Config) -> Fields:
         "attention_output_bias": attention,
         "mlp_bias": config.get("mlp_bias", False),
     }
+
+
+def require_length(key: str, found: int, layers: int) -> None:
+    """Raise `InputError` unless the list at `key` has one entry for each layer."""
+    if found != layers:
+        raise InputError(
+            Problem(
+                key=key,
+                found=f"{found} entries",
+                rule=f"must have one entry a layer, num_hidden_layers {layers}",
+                fix=f"use num_hidden_layers {found} or {layers} entries",
+            )
+        )
 
 
 def four_times_hidden(config: Config) -> Fields:

@@ -13,6 +13,7 @@ from simulator.workload.architectures.entry import (
     Fields,
     biases,
     four_times_hidden,
+    require_length,
 )
 from simulator.workload.model_parts import LayerType, Position
 
@@ -30,6 +31,8 @@ def _gpt_neo(config: Config) -> Fields:
     """Return also which layers are local, from `attention_types` [[kinds, repeats], ...]."""
     fields = four_times_hidden(config)
     names = {"global": LayerType.FULL.value, "local": LayerType.SLIDING.value}
+    count = sum(len(kinds) * repeats for kinds, repeats in config["attention_types"])
+    require_length("attention_types", count, config["num_hidden_layers"])
     types = [
         names.get(kind, str(kind))
         for kinds, repeats in config["attention_types"]
@@ -74,23 +77,6 @@ def _refuse_projected_embedding(config: Config) -> None:
                 fix=f"use word_embed_proj_dim {config['hidden_size']} or another model",
             )
         )
-
-
-def _starcoder2(config: Config) -> Fields:
-    return {
-        **biases({"attention_bias": config["use_bias"], "mlp_bias": config["use_bias"]}),
-        "sliding_window": config.get("sliding_window"),
-    }
-
-
-def _stablelm(config: Config) -> Fields:
-    parallel = config["use_parallel_residual"]
-    return {
-        "attention_bias": config["use_qkv_bias"],
-        "qk_norm": "full-width" if config["qk_layernorm"] else "none",
-        "parallel_block": parallel,
-        "norms_per_layer": 1 if parallel else 2,
-    }
 
 
 GPT2 = Architecture(
@@ -193,40 +179,6 @@ OPT = Architecture(
     ),
     derive=_opt,
 )
-STARCODER2 = Architecture(
-    names=("starcoder2",),
-    fixed={**GPT_BLOCK, "position": Position.ROPE},
-    defaults={
-        **TIED,
-        "hidden_act": "gelu_pytorch_tanh",
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 4096,
-        "use_bias": True,
-    },
-    keys=frozenset({"use_bias", "sliding_window"}),
-    derive=_starcoder2,
-)
-STABLELM = Architecture(
-    names=("stablelm", "stablelm_epoch"),
-    fixed={**GPT_BLOCK, "gated_mlp": True, "position": Position.ROPE},
-    defaults={
-        **UNTIED,
-        "hidden_act": "silu",
-        "max_position_embeddings": 4096,
-        "use_qkv_bias": False,
-        "qk_layernorm": False,
-        "use_parallel_residual": False,
-    },
-    keys=frozenset({"use_qkv_bias", "qk_layernorm", "use_parallel_residual"}),
-    derive=_stablelm,
-)
-NEMOTRON = Architecture(
-    names=("nemotron",),
-    fixed={**GPT_BLOCK, "position": Position.ROPE},
-    defaults={**UNTIED, "hidden_act": "relu2", "max_position_embeddings": 4096},
-    keys=frozenset({"attention_bias", "mlp_bias"}),
-    derive=biases,
-)
 ENTRIES = (
     GPT2,
     GPT_BIGCODE,
@@ -235,7 +187,4 @@ ENTRIES = (
     GPTJ,
     PHI,
     OPT,
-    STARCODER2,
-    STABLELM,
-    NEMOTRON,
 )

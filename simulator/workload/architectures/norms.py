@@ -146,6 +146,12 @@ COHERE2 = Architecture(
     fixed=_COHERE_BLOCK,
     defaults={**TIED, **_SILU, "max_position_embeddings": 8192, "sliding_window": 4096},
     keys=_WINDOWS | {"attention_bias"},
+    stated={
+        "order_of_interleaved_layers": "local_attn_first",
+        "use_embedding_sharing": True,
+        "use_gated_activation": True,
+        "use_parallel_block": True,
+    },
     derive=_cohere2,
 )
 _GLM_DEFAULTS = {

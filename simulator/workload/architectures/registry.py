@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from simulator.workload.architectures import alibi, gpt, llama, norms, own_code, per_layer
+from simulator.workload.architectures import (
+    alibi,
+    deci,
+    gpt,
+    gpt_rope,
+    llama,
+    norms,
+    openelm,
+    own_code,
+    qwen,
+)
 from simulator.workload.architectures.entry import Architecture
 
 ENTRIES = (
     *llama.ENTRIES,
+    *qwen.ENTRIES,
     *norms.ENTRIES,
     *gpt.ENTRIES,
+    *gpt_rope.ENTRIES,
     *alibi.ENTRIES,
     *own_code.ENTRIES,
-    *per_layer.ENTRIES,
+    *deci.ENTRIES,
+    *openelm.ENTRIES,
 )
 ARCHITECTURES: dict[str, Architecture] = {name: entry for entry in ENTRIES for name in entry.names}
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.hardware.cluster import FabricKind, Nic, Node, ScaleUp, ScaleUpKind
-from simulator.hardware.cluster import Fabric, Host
+from simulator.hardware.cluster import Fabric, FabricKind, Host, Nic, Node, ScaleUp, ScaleUpKind
 from simulator.hardware.collective_constants import (
     CollectiveConstants,
     NetworkConstants,
@@ -78,9 +77,14 @@ def profile(constants: CollectiveConstants, scale_up: ScaleUp, nic: Nic | None) 
     host = Host(memory=GIB, pcie_bandwidth=GB, power=0.0)
     node = Node(accelerators=8, scale_up=scale_up, nic=nic, host=host)
     fabric = Fabric(kind=FabricKind.FLAT, nodes_per_leaf=64)
-    file = ProfileFile.model_construct(name="round", node=node, fabric=fabric)
-    fitted = FittedConstants.model_construct(collectives=constants)
+    file = _only(ProfileFile, name="round", node=node, fabric=fabric)
+    fitted = _only(FittedConstants, collectives=constants)
     return Profile.model_construct(machine=file, constants=fitted, sha256="")
+
+
+def _only(kind: Any, **fields: Any) -> Any:
+    """Return a record that has these fields only, unchecked."""
+    return kind.model_construct(**fields)
 
 
 def _scale_up(bandwidth: float, changes: dict[str, Any]) -> ScaleUp:

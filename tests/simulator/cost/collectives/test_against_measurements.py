@@ -1,4 +1,9 @@
-"""Predictions against published measurements that no constant was fitted to."""
+"""Predictions against published measurements that no constant was fitted to.
+
+Model choices (the form of the terms, the weight of large payloads) were made with all of these
+tables in view, so these are regression limits; only rows unseen by anyone are a blind test. Where
+a lower bound on the payload is given, smaller ones are further off (see the comments).
+"""
 
 from __future__ import annotations
 
@@ -24,11 +29,14 @@ def errors(rows: pd.DataFrame, profile: str, per_domain: int | None = None) -> n
     costs = CollectiveCosts(load_profile(profile))
     predicted = [
         costs.plan(
-            Collective(str(row.op)),
-            float(row.bytes),
-            GroupShape(size=int(row.gpus), per_domain=per_domain or int(row.gpus)),
+            Collective(op), payload, GroupShape(size=ranks, per_domain=per_domain or ranks)
         ).seconds
-        for row in rows.itertuples()
+        for op, ranks, payload in zip(
+            rows["op"].tolist(),
+            rows["gpus"].tolist(),
+            rows["bytes"].astype(float).tolist(),
+            strict=True,
+        )
     ]
     return np.array(predicted) / (rows["time_us"].to_numpy() * US) - 1.0
 
@@ -92,11 +100,13 @@ def test_all_reduce_of_two_to_eight_a100() -> None:
     ("name", "profile", "per_domain", "at_least", "limit"),
     [
         ("aws_p5_h100_1n", "dgx-h100", 8, 0.0, 0.09),
+        # Both A100 machines take up to about twice as long as the fitted table below 16 MiB.
         ("stas_a100_1n", "dgx-a100-80gb", 8, 16 * MIB, 0.09),
         ("dgx_a100_1n_allreduce", "dgx-a100-40gb", 8, 16 * MIB, 0.09),
+        # 25 % and 14 % too fast at 512 MiB and 1 GiB.
         ("coreweave_gb200_1rack", "gb200-nvl72", 72, GIB, 0.12),
         ("oci_h100_2n", "dgx-h100", 8, 0.0, 0.09),
-        # The host's software path is slow here; bandwidth is right, latency is not modelled.
+        # 23 to 66 % too fast below 16 MiB; why is not known.
         ("cscs_gh200_2n_1gpu", "gh200-node", 1, 16 * MIB, 0.09),
     ],
 )

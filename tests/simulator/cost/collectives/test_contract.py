@@ -14,8 +14,9 @@ from simulator.cost.collectives.registry import ALGORITHMS
 from simulator.cost.collectives.request import links_of
 from simulator.cost.collectives.select import algorithms_for, plan_collective
 from simulator.cost.plan import CommPlan, LinkKind
+from simulator.hardware.collective_constants import CollectiveConstants
 from simulator.parallel.groups import Collective, GroupShape
-from tests.simulator.cost.collectives.machines import CONSTANTS, CURVED, machine
+from tests.simulator.cost.collectives.machines import CURVED, machine
 
 MACHINES = {"round": machine(), "curved": machine(constants=CURVED)}
 SHAPES = [(2, 2), (3, 3), (8, 8), (2, 1), (8, 1), (16, 8), (32, 8), (12, 4), (64, 2)]
@@ -132,9 +133,7 @@ NIC: dict[str, Callable[[float, int, int], float]] = {
 def test_wire_bytes_are_those_of_theory(case: Case) -> None:
     name, collective, group = case
     laps = 2 if (name, collective) == ("ring", Collective.ALL_REDUCE) else 1
-    kind, theory = (
-        (LinkKind.SCALE_UP, WIRE) if group.domains == 1 else (LinkKind.SCALE_OUT, NIC)
-    )
+    kind, theory = (LinkKind.SCALE_UP, WIRE) if group.domains == 1 else (LinkKind.SCALE_OUT, NIC)
     expected = laps * theory[name](1e9, group.size, group.per_domain)
     assert total(kind, plan(case, 1e9)) == pytest.approx(expected, rel=1e-12)
 
@@ -154,7 +153,7 @@ def test_other_units_of_time_and_size_give_the_same_answer(
     assert seconds == pytest.approx(plan(case, payload, "curved").seconds * second, rel=1e-9)
 
 
-def _rescaled(second: float, byte: float) -> object:
+def _rescaled(second: float, byte: float) -> CollectiveConstants:
     """Return `CURVED` with every time multiplied by `second` and every size by `byte`."""
 
     def change(key: str, value: object) -> object:
@@ -172,4 +171,4 @@ def _rescaled(second: float, byte: float) -> object:
             return value * byte
         return value
 
-    return type(CONSTANTS).model_validate(change("", CURVED.model_dump()))
+    return CollectiveConstants.model_validate(change("", CURVED.model_dump()))

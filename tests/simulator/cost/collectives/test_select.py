@@ -99,9 +99,7 @@ def test_a_machine_without_nic_cannot_span_domains() -> None:
         plan_collective(Collective.ALL_REDUCE, 1e6, TWO_NODES, machine_without_nic())
 
 
-@pytest.mark.parametrize(
-    ("payload", "log_ratio"), [((1.0, 1.0), (0.0, 0.0)), ((1.0,), (0.0, 0.0))]
-)
+@pytest.mark.parametrize(("payload", "log_ratio"), [((1.0, 1.0), (0.0, 0.0)), ((1.0,), (0.0, 0.0))])
 def test_a_residual_curve_must_rise_and_be_whole(
     payload: tuple[float, ...], log_ratio: tuple[float, ...]
 ) -> None:

@@ -1,8 +1,7 @@
-"""Models whose layers differ in size: DeciLM and Nemotron (architecture search), OpenELM."""
+"""DeciLM and Nemotron Super/Ultra: layers found by architecture search, each with its own sizes."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from pydantic import Field
@@ -16,15 +15,16 @@ from simulator.workload.architectures.entry import (
     Config,
     Fields,
     biases,
+    require_length,
 )
-from simulator.workload.layer import QkNorm
+from simulator.workload.architectures.layerwise import common_and_overrides
 from simulator.workload.model_parts import BlockKind, Heads, Width
 
 DECI_MULTIPLE = 256
 """Intermediate sizes of DeciLM are rounded up to a multiple of this (modeling_decilm.py)."""
+
+
 MAX_MULTIPLIER = 1024.0
-_SHRINK_LIMIT = 0.9
-_OVERRIDDEN = ("num_attention_heads", "num_key_value_heads", "intermediate_size")
 
 
 class _Attention(FileRecord):
@@ -68,29 +68,23 @@ class _Blocks(FileRecord):
     block_configs: tuple[_Block, ...]
 
 
-class _Elm(FileRecord):
-    num_query_heads: tuple[Heads, ...]
-    num_kv_heads: tuple[Heads, ...]
-    ffn_multipliers: tuple[float, ...]
-
-
 def _deci(config: Config) -> Fields:
     """Return the layers of `block_configs`, or of `num_key_value_heads_per_layer` (DeciLM 7B)."""
     if config.get("block_configs") is None:
         return {**biases(config), **_listed_groups(config)}
     blocks = parse_record(_Blocks, {"block_configs": config["block_configs"]}, "").block_configs
-    _require_length("block_configs", len(blocks), config["num_hidden_layers"])
+    require_length("block_configs", len(blocks), config["num_hidden_layers"])
     _refuse_unmodelled(blocks, config["hidden_act"])
     rows = [_deci_layer(block, index, config) for index, block in enumerate(blocks)]
-    return {**biases(config), **_per_layer(rows, config)}
+    return {**biases(config), **common_and_overrides(rows, config)}
 
 
 def _listed_groups(config: Config) -> Fields:
     groups = config.get("num_key_value_heads_per_layer")
     if groups is None:
         return {}
-    _require_length("num_key_value_heads_per_layer", len(groups), config["num_hidden_layers"])
-    return _per_layer([{"num_key_value_heads": heads} for heads in groups], config)
+    require_length("num_key_value_heads_per_layer", len(groups), config["num_hidden_layers"])
+    return common_and_overrides([{"num_key_value_heads": heads} for heads in groups], config)
 
 
 def _deci_layer(block: _Block, index: int, config: Config) -> Fields:
@@ -176,68 +170,6 @@ def _unmodelled(block: _Block, activation: str) -> dict[str, Any]:
     }
 
 
-def _openelm(config: Config) -> Fields:
-    """Return heads and MLP widths layer by layer. Source: configuration_openelm.py."""
-    lists = {key: config.get(key) for key in _Elm.model_fields if key in config}
-    elm = parse_record(_Elm, lists, "")
-    for key in _Elm.model_fields:
-        _require_length(key, len(getattr(elm, key)), config["num_hidden_layers"])
-    rows = [
-        {
-            "num_attention_heads": heads,
-            "num_key_value_heads": groups,
-            "intermediate_size": _divisible(
-                multiplier * config["hidden_size"], config["ffn_dim_divisor"]
-            ),
-        }
-        for heads, groups, multiplier in zip(
-            elm.num_query_heads, elm.num_kv_heads, elm.ffn_multipliers, strict=True
-        )
-    ]
-    return {
-        "gated_mlp": config["ffn_with_glu"],
-        "qk_norm": QkNorm.PER_HEAD if config["normalize_qk_projections"] else QkNorm.NONE,
-        "tie_word_embeddings": config["share_input_output_layers"],
-        **_per_layer(rows, config),
-    }
-
-
-def _divisible(size: float, divisor: int) -> int:
-    """Return the multiple of `divisor` next to `size`, never more than 10 % below it."""
-    rounded = max(divisor, int(size + divisor / 2) // divisor * divisor)
-    return rounded + divisor if rounded < _SHRINK_LIMIT * size else rounded
-
-
-def _require_length(key: str, found: int, layers: int) -> None:
-    if found != layers:
-        raise InputError(
-            Problem(
-                key=key,
-                found=f"{found} entries",
-                rule=f"must have one entry a layer, num_hidden_layers {layers}",
-                fix=f"use num_hidden_layers {found} or the missing entries",
-            )
-        )
-
-
-def _per_layer(rows: list[Fields], config: Config) -> Fields:
-    """Return the commonest sizes as the model's own, and what differs as overrides."""
-    common = {}
-    for key in _OVERRIDDEN:
-        values = Counter(row[key] for row in rows if key in row)
-        if values:
-            common[key] = values.most_common(1)[0][0]
-    common.setdefault("num_key_value_heads", config.get("num_attention_heads"))
-    common.setdefault("intermediate_size", config.get("intermediate_size") or 1)
-    different: dict[tuple[tuple[str, Any], ...], list[int]] = {}
-    for index, row in enumerate(rows):
-        changed = {key: value for key, value in row.items() if value != common.get(key, "normal")}
-        if changed:
-            different.setdefault(tuple(changed.items()), []).append(index)
-    overrides = [{"layers": layers, **dict(row)} for row, layers in different.items()]
-    return {**common, "layer_overrides": overrides}
-
-
 DECI = Architecture(
     names=("nemotron-nas", "deci", "decilm"),
     fixed=LLAMA_BLOCK,
@@ -252,22 +184,6 @@ DECI = Architecture(
     ),
     derive=_deci,
 )
-OPENELM = Architecture(
-    names=("openelm",),
-    fixed=LLAMA_BLOCK,
-    defaults={
-        "hidden_act": "swish",
-        "max_position_embeddings": 2048,
-        "num_attention_heads": None,
-        "intermediate_size": None,
-        "tie_word_embeddings": None,
-        "ffn_with_glu": True,
-        "normalize_qk_projections": True,
-        "share_input_output_layers": True,
-        "ffn_dim_divisor": 256,
-    },
-    keys=frozenset(_Elm.model_fields)
-    | {"ffn_with_glu", "normalize_qk_projections", "share_input_output_layers", "ffn_dim_divisor"},
-    derive=_openelm,
-)
-ENTRIES = (DECI, OPENELM)
+
+
+ENTRIES = (DECI,)

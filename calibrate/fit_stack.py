@@ -1,0 +1,169 @@
+"""Fits the few free constants of a stack on the step rows that the stack lists.
+
+`python -m calibrate.fit_stack STACK` reads `fit.free` and `fit.rows` of a shipped stack, finds
+those rows in the step tables of the validation data, and writes the constants back into the file.
+The rows (ten at most) never count as validation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomlkit
+from scipy.optimize import least_squares
+
+from calibrate.validation.cells import Row
+from calibrate.validation.reported import measured_step_time
+from calibrate.validation.rows import read_table
+from calibrate.validation.steps import StepCase, StepForecasts
+from simulator.api import Forecaster
+from simulator.errors import InputError, Problem
+from simulator.files import nearest, read_text, write_atomic
+from simulator.workload.stack import STACK_FOLDER, Stack, load_stack
+
+_SOFT = 0.03
+"""Log error above which a row pulls less: rows differ by some per cent from run to run."""
+_PRIOR = 0.5
+"""Weight, in rows x `_SOFT`, of staying near the start: settles what the rows leave open."""
+_DIGITS = 3
+COMPUTE_SCALE = "compute_scale"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Free:
+    """One constant that may be fitted: its range and how a stack gets another value of it."""
+
+    low: float
+    high: float
+    start: float
+    put: Callable[[Stack, float, Sequence[str]], Stack]
+
+
+def _put_scale(stack: Stack, value: float, accelerators: Sequence[str]) -> Stack:
+    scale = {**stack.fit.scale, **dict.fromkeys(accelerators, value)}
+    return stack.model_copy(update={"fit": stack.fit.model_copy(update={"scale": scale})})
+
+
+def _key(table: str, key: str) -> Callable[[Stack, float, Sequence[str]], Stack]:
+    def put(stack: Stack, value: float, _: Sequence[str]) -> Stack:
+        record = getattr(stack, table).model_copy(update={key: value})
+        return stack.model_copy(update={table: record})
+
+    return put
+
+
+FREE = {
+    COMPUTE_SCALE: Free(low=0.7, high=2.0, start=1.0, put=_put_scale),
+    "kernels.memory_factor": Free(
+        low=0.7, high=3.0, start=1.0, put=_key("kernels", "memory_factor")
+    ),
+    "overlap.tensor_fraction": Free(
+        low=0.0, high=1.0, start=0.5, put=_key("overlap", "tensor_fraction")
+    ),
+    "kernels.cpu_launch": Free(low=1e-6, high=3e-5, start=8e-6, put=_key("kernels", "cpu_launch")),
+}
+
+
+def fit_stack(stack: Stack, folder: Path) -> dict[str, float]:
+    """Return the value of each of the stack's free constants.
+
+    Minimises the arctan loss of log(predicted / measured), which slow outliers hardly move, over the stack's rows.
+
+    Raises:
+        InputError: a constant that cannot be fitted, or a row that is not in `folder`.
+    """
+    _check(stack)
+    cases = list(_cases(stack, folder))
+    missing = set(stack.fit.rows) - {name for name, _, _ in cases}
+    if missing:
+        rule = "no such step row"
+        raise InputError(*(Problem(where=str(folder), key=name, rule=rule) for name in missing))
+    free = [FREE[name] for name in stack.fit.free]
+    start = np.array([(f.start - f.low) / (f.high - f.low) for f in free])
+
+    def errors(shares: Any) -> Any:
+        values = _values(stack, shares)
+        log = [_log_error(case, measured, values) for _, case, measured in cases]
+        return np.array([*log, *(_PRIOR * _SOFT * (shares - start))])
+
+    found = least_squares(
+        errors, start, bounds=(0.0, 1.0), loss="arctan", f_scale=_SOFT, diff_step=1e-3
+    )
+    return {name: float(f"{value:.{_DIGITS}g}") for name, value in _values(stack, found.x).items()}
+
+
+def write_constants(stack: Stack, values: Mapping[str, float], accelerators: set[str]) -> None:
+    """Put fitted constants into the shipped stack file, leaving the rest of it as it stands."""
+    path = STACK_FOLDER / f"{stack.name}.toml"
+    document: Any = tomlkit.parse(read_text(path))
+    for name, value in values.items():
+        if name == COMPUTE_SCALE:
+            scale = document["fit"].setdefault("scale", tomlkit.inline_table())
+            scale.update(dict.fromkeys(sorted(accelerators), value))
+        else:
+            table, key = name.split(".")
+            document[table][key] = f"{value * 1e6:g} us" if key == "cpu_launch" else value
+    write_atomic(path, tomlkit.dumps(document))
+
+
+def _check(stack: Stack) -> None:
+    unknown = [name for name in stack.fit.free if name not in FREE]
+    if unknown:
+        rule = "cannot be fitted"
+        raise InputError(
+            *(
+                Problem(
+                    where=stack.name,
+                    key=f"fit.free: {name}",
+                    rule=rule,
+                    fix=nearest(name, list(FREE)),
+                )
+                for name in unknown
+            )
+        )
+
+
+def _cases(stack: Stack, folder: Path) -> Iterator[tuple[str, StepCase, float]]:
+    forecasts = StepForecasts(None, None)
+    for path in sorted(folder.glob("*.csv")):
+        for raw in read_table(path).rows:
+            name = raw.cells.get("id", "")
+            if name in stack.fit.rows:
+                row = Row(raw.cells)
+                measured = measured_step_time(row)
+                assert measured is not None, name
+                yield name, forecasts.read(row), measured
+
+
+def _values(stack: Stack, shares: Any) -> dict[str, float]:
+    return {
+        name: FREE[name].low + float(share) * (FREE[name].high - FREE[name].low)
+        for name, share in zip(stack.fit.free, shares, strict=True)
+    }
+
+
+def _log_error(case: StepCase, measured: float, values: Mapping[str, float]) -> float:
+    stack = case.stack
+    for name, value in values.items():
+        stack = FREE[name].put(stack, value, [case.profile.constants.accelerator])
+    forecaster = Forecaster(case.model, case.job, stack, case.profile, case.layout.world_size)
+    return float(np.log(forecaster.step_time(case.layout) / measured))
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stack", help="name of a shipped stack with fit.rows")
+    stack = load_stack(parser.parse_args().stack)
+    steps = Path(os.environ.get("TRAINCAST_DATA", "../shared/data")) / "steps"
+    accelerators = {case.profile.constants.accelerator for _, case, _ in _cases(stack, steps)}
+    write_constants(stack, fit_stack(stack, steps), accelerators)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,114 @@
+"""A lower bound of the step time of a layout, at a small part of the price of the estimate."""
+
+from __future__ import annotations
+
+from planner.passes import Passes
+from simulator.api import Forecaster
+from simulator.parallel.layout import DataParallel, ParallelLayout
+from simulator.parallel.program import WHOLE_CHUNK, Chunk, StepProgram
+from simulator.schedule.graph import GraphShape, Sync, Work, WorkKind
+from simulator.schedule.shape import graph_shape
+
+ROUNDING = 1e-9
+"""Relative slack for sums that the estimate adds up in another order."""
+
+
+def step_time_bound(forecaster: Forecaster, layout: ParallelLayout) -> float:
+    """Return seconds that a step of a legal layout takes at least.
+
+    Never above `Forecaster.step_time`: it is the length of a path through the task graph, or the
+    work of one of its streams. Equal to it where stages are alike, transfers cost nothing and no
+    parameters are gathered in every pass.
+    """
+    return _Bound(forecaster, forecaster.program(layout)).seconds() * (1 - ROUNDING)
+
+
+class _Bound:
+    """The work of one layout, and what of it is certain to come one after another."""
+
+    def __init__(self, forecaster: Forecaster, program: StepProgram) -> None:
+        self.costs = forecaster.costs
+        self.program = program
+        self.shape: GraphShape = graph_shape(program, averages=True)
+
+    def seconds(self) -> float:
+        shape = self.shape
+        stages = sorted({stage for run in self.program.runs_of_stages() for stage in run})
+        passes = self._passes().least(shape.micro_batches, stages)
+        compute = self._first_wait() + passes + self._last_reduction() + self._tied(0)
+        traffic = max(self._traffic(stage) + self._tied(stage) for stage in stages)
+        return max(compute, traffic) + max(self._update(stage) for stage in stages)
+
+    def _passes(self) -> Passes:
+        program, shape = self.program, self.shape
+        distinct = {id(chunk): chunk for chunk in program.chunks}
+        pairs = {key: self._pair(chunk) for key, chunk in distinct.items()}
+        seconds = [pairs[id(chunk)] for chunk in program.chunks]
+        return Passes(
+            schedule=shape.schedule,
+            pp=shape.pp,
+            vpp=shape.vpp,
+            forward=tuple(forward for forward, _ in seconds),
+            backward=tuple(backward for _, backward in seconds),
+            send=self._work(WorkKind.SEND_FORWARD, 0) if shape.pp > 1 else 0.0,
+            blocking=shape.blocking_send,
+        )
+
+    def _pair(self, chunk: Chunk) -> tuple[float, float]:
+        forward, backward = self.costs.segment(self.program, chunk.whole)
+        return forward.seconds, backward.seconds
+
+    def _first_wait(self) -> float:
+        """The first pass waits for its parameters."""
+        if self.shape.head_gather:
+            return self._work(WorkKind.GATHER_CHUNK, 0)
+        return self._work(WorkKind.GATHER, 0, segment=0) if self.shape.gathers else 0.0
+
+    def _last_reduction(self) -> float:
+        """Gradients still on their way when the last backward pass, at place 0, is over."""
+        match self.shape.sync:
+            case Sync.NEVER:
+                return 0.0
+            case Sync.AFTER:
+                places = range(0, self.shape.pp * self.shape.vpp, self.shape.pp)
+                return sum(self._work(WorkKind.REDUCE, place) for place in places)
+            case Sync.LAST_PASS | Sync.EVERY_PASS:
+                computed = reduced = 0.0
+                for segment in reversed(range(self.shape.segments[0])):
+                    computed += self._work(WorkKind.BACKWARD, 0, segment=segment)
+                    reduced = max(computed, reduced)
+                    reduced += self._work(WorkKind.REDUCE, 0, segment=segment)
+                return reduced - computed
+
+    def _traffic(self, stage: int) -> float:
+        """All that the data stream of a stage carries in every pass; it never does two at once."""
+        shape = self.shape
+        if shape.sync is not Sync.EVERY_PASS:
+            return 0.0
+        once = 0.0
+        for place in range(stage, shape.pp * shape.vpp, shape.pp):
+            for segment in range(shape.segments[place]):
+                once += self._work(WorkKind.REDUCE, place, segment=segment)
+                if shape.gathers:
+                    once += 2 * self._work(WorkKind.GATHER, place, segment=segment)
+        return once * shape.micro_batches
+
+    def _tied(self, stage: int) -> float:
+        """The embedding's gradient, for which only the first and the last stage wait."""
+        ends = stage in (0, self.shape.pp - 1)
+        return self._work(WorkKind.TIED_REDUCE, 0) if self.shape.tied and ends else 0.0
+
+    def _update(self, stage: int) -> float:
+        """The optimizer, and what spreads the new parameters; of local SGD the mean step's."""
+        shape, layout = self.shape, self.program.layout
+        seconds = self.costs.work(self.program, Work(WorkKind.OPTIMIZER, stage)).seconds
+        if shape.tail is WorkKind.JOIN:
+            return seconds
+        places = range(stage, shape.pp * shape.vpp, shape.pp)
+        tail = sum(self._work(shape.tail, place) for place in places)
+        steps = layout.sync_every if layout.data_parallel is DataParallel.LOCAL_SGD else 1
+        return seconds + tail / steps
+
+    def _work(self, kind: WorkKind, place: int, *, segment: int = WHOLE_CHUNK) -> float:
+        work = Work(kind, place % self.shape.pp, place, segment)
+        return self.costs.work(self.program, work).seconds

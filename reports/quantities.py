@@ -1,0 +1,95 @@
+"""Numbers as text: four digits, a unit that fits, never an exponent where a person would not."""
+
+from __future__ import annotations
+
+from simulator.units import GIB, MS, SECONDS_PER_DAY, SECONDS_PER_HOUR, US
+
+_DIGITS = 4
+_LARGE = 10**15
+_SECONDS_PER_MINUTE = 60.0
+
+
+def number(value: float, digits: int = _DIGITS) -> str:
+    """Return `value` with at least `digits` significant digits and thousands separated.
+
+    >>> number(1234567.8), number(17.2345), number(0.0123456)
+    ('1,234,568', '17.23', '0.01235')
+    """
+    if value == 0:
+        return "0"
+    if abs(value) >= _LARGE or abs(value) < US:
+        return f"{value:.{digits - 1}e}"
+    whole = len(str(int(abs(value)))) if abs(value) >= 1 else -_leading_zeros(abs(value))
+    return f"{value:,.{max(0, digits - whole)}f}"
+
+
+def seconds(value: float) -> str:
+    """Return a duration with the unit in which it is easily read, up to days.
+
+    >>> seconds(17.234), seconds(0.00321), seconds(7200), seconds(864000)
+    ('17.23 s', '3.210 ms', '2.000 h', '10.00 days')
+    """
+    if value >= 2 * SECONDS_PER_DAY:
+        return f"{number(value / SECONDS_PER_DAY)} days"
+    if value >= SECONDS_PER_HOUR:
+        return f"{number(value / SECONDS_PER_HOUR)} h"
+    if value >= 2 * _SECONDS_PER_MINUTE:
+        return f"{number(value / _SECONDS_PER_MINUTE)} min"
+    if value >= 1 or value == 0:
+        return f"{number(value)} s"
+    if value >= MS:
+        return f"{number(value / MS)} ms"
+    return f"{number(value / US)} us"
+
+
+def gibibytes(value: float) -> str:
+    """Return bytes as GiB with two decimals, without the unit.
+
+    >>> gibibytes(80 * 2**30)
+    '80.00'
+    """
+    return f"{value / GIB:,.2f}"
+
+
+def percent(value: float) -> str:
+    """Return a share as a percentage with one decimal.
+
+    >>> percent(0.4567)
+    '45.7 %'
+    """
+    return f"{100 * value:.1f} %"
+
+
+def signed_percent(value: float) -> str:
+    """Return a signed error as a percentage.
+
+    >>> signed_percent(-0.034)
+    '-3.4 %'
+    """
+    return f"{100 * value:+,.1f} %"
+
+
+def parameters(count: float) -> str:
+    """Return a parameter count in the unit of the field.
+
+    >>> parameters(8_030_261_248), parameters(124_439_808)
+    ('8.030 B', '124.4 M')
+    """
+    for size, unit in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if count >= size:
+            return f"{number(count / size)} {unit}"
+    return number(count)
+
+
+def plain(text: str) -> str:
+    """Return user text on one line, without characters that would control a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _leading_zeros(value: float) -> int:
+    """Return the zeros between the decimal point and the first digit of a number below 1.
+
+    >>> _leading_zeros(0.0123), _leading_zeros(0.9)
+    (1, 0)
+    """
+    return -int(f"{value:e}".partition("e")[2]) - 1

@@ -1,0 +1,143 @@
+"""A forecast step as plain values: what `--json` writes and what tables and reports are drawn from.
+
+Keys carry their unit: `_s` seconds, `_bytes` bytes, shares are fractions of 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import ceil
+from typing import Any
+
+from planner import Plan
+from planner.result import plan_table
+from simulator.parallel.layout import ParallelLayout
+from simulator.results import MemoryUse, Provenance, StepResult
+from simulator.scenario import Scenario
+from simulator.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+
+MFU_CONVENTION = (
+    "model FLOP (3 x forward, attention without its causal mask, recomputation not counted) over "
+    "the dense peak"
+)
+HFU_CONVENTION = (
+    "FLOP that the matrix units run (with recomputation, under the causal mask) over the dense peak"
+)
+
+
+def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) -> dict[str, Any]:
+    """Return a forecast of `layout` as plain values; all numbers are finite."""
+    return {
+        **_asked(scenario),
+        "layout": layout_record(layout, scenario.file.job.global_batch_size),
+        "method": "event simulation" if result.events else "closed-form estimate",
+        "events": result.events,
+        "step": _step(result),
+        "run": _run(scenario, result),
+        "breakdown": {
+            "stage": result.breakdown.stage,
+            "seconds": {str(kind): value for kind, value in result.breakdown.seconds.items()},
+        },
+        "memory": {
+            "capacity_bytes": result.memory_capacity,
+            "fits": result.fits,
+            "stages": [memory_record(use) for use in result.memory],
+        },
+        "provenance": provenance_record(result.provenance),
+    }
+
+
+def plan_record(scenario: Scenario, plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain values; all numbers are finite."""
+    accelerator = scenario.profile.accelerator
+    return {
+        **_asked(scenario),
+        "dense_peak_flops_per_second": accelerator.peak[scenario.file.job.precision],
+        "mfu_convention": MFU_CONVENTION,
+        **plan_table(plan),
+    }
+
+
+def layout_record(layout: ParallelLayout, global_batch_size: int) -> dict[str, Any]:
+    """Return a layout with its defaults filled in."""
+    return {
+        **layout.model_dump(mode="json"),
+        "schedule": str(layout.effective_schedule),
+        "micro_batches": layout.micro_batches(global_batch_size),
+    }
+
+
+def memory_record(use: MemoryUse) -> dict[str, Any]:
+    """Return the memory of one stage's rank; all but `stage` and `moment` are bytes."""
+    return {**asdict(use), "allocated": use.allocated, "reserved": use.reserved}
+
+
+def provenance_record(provenance: Provenance) -> dict[str, Any]:
+    """Return what a forecast was computed from."""
+    return {
+        **asdict(provenance),
+        "constants": dict(provenance.constants),
+        "warnings": list(provenance.warnings),
+    }
+
+
+def _asked(scenario: Scenario) -> dict[str, Any]:
+    """Return what was asked for: the same keys in every record."""
+    return {
+        "title": scenario.title,
+        "scenario": scenario.where,
+        "model": {
+            "name": scenario.model.spec.name,
+            "parameters": scenario.model.spec.parameters,
+            "notes": list(scenario.model.notes),
+        },
+        "cluster": {
+            "profile": scenario.profile.name,
+            "accelerator": scenario.profile.accelerator.name,
+            "nodes": scenario.file.cluster.nodes,
+            "accelerators": scenario.world_size,
+        },
+        "job": scenario.file.job.model_dump(mode="json"),
+    }
+
+
+def _step(result: StepResult) -> dict[str, Any]:
+    return {
+        "step_time_s": result.step_time,
+        "low_s": result.low,
+        "high_s": result.high,
+        "interval": "80 %",
+        "tokens": result.tokens,
+        "tokens_per_second": result.tokens_per_second,
+        "tokens_per_second_per_accelerator": result.tokens_per_second / result.world_size,
+        "model_flops": result.model_flops,
+        "hardware_flops": result.hardware_flops,
+        "dense_peak_flops_per_second": result.peak_flops,
+        "mfu": result.mfu,
+        "mfu_convention": MFU_CONVENTION,
+        "hfu": result.hfu,
+        "hfu_convention": HFU_CONVENTION,
+        "exposed_communication_s": result.breakdown.exposed_communication,
+        "bubble_s": result.breakdown.bubble,
+    }
+
+
+def _run(scenario: Scenario, result: StepResult) -> dict[str, Any] | None:
+    """Return the whole run at this step time, without failures; None where no tokens are given."""
+    tokens, price = scenario.file.job.tokens, scenario.profile.machine.price
+    if tokens is None:
+        return None
+    steps = ceil(tokens / result.tokens)
+    seconds = steps * result.step_time
+    hours = seconds / SECONDS_PER_HOUR * result.world_size
+    rate = price.per_accelerator_hour
+    return {
+        "tokens": tokens,
+        "steps": steps,
+        "days": seconds / SECONDS_PER_DAY,
+        "days_low": steps * result.low / SECONDS_PER_DAY,
+        "days_high": steps * result.high / SECONDS_PER_DAY,
+        "accelerator_hours": hours,
+        "cost": None if rate is None else hours * rate,
+        "currency": price.currency,
+    }

@@ -1,0 +1,190 @@
+"""Terminal rendering of one forecast step, from the plain record of `reports.records`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from reports.quantities import gibibytes, number, percent, plain, seconds
+from reports.table import Column, print_heading, print_pairs, print_table, print_text
+from simulator.units import SECONDS_PER_DAY, TERA
+
+_WARN = "yellow"
+_MUTED = "dim"
+_SMALL_SHARE = 0.0005
+_MEMORY_KINDS = ("weights", "gradients", "optimizer", "activations", "transient", "logits")
+_MARGINS = ("fragmentation", "context")
+_STAGES_SHOWN = 12
+CLOSE_TO_FULL = 0.88
+"""Share of the device memory above which a forecast warns."""
+
+Record = Mapping[str, Any]
+
+
+def print_step(console: Console, record: Record) -> None:
+    """Print a forecast step: numbers, where the time goes, memory a stage, provenance."""
+    print_text(console, plain(record["title"]), "bold")
+    print_text(console, f"{layout_line(record['layout'])}; {record['method']}")
+    console.print()
+    print_pairs(console, step_pairs(record))
+    print_breakdown(console, record["breakdown"])
+    _print_memory(console, record["memory"])
+    print_notes(console, [*record["model"]["notes"], *record["provenance"]["warnings"]])
+    footnotes(console, record)
+
+
+def layout_line(layout: Record) -> str:
+    """Return a layout in one line, with the micro-batches of a replica."""
+    return ", ".join([*layout_parts(layout), f"{layout['micro_batches']:,} micro-batches"])
+
+
+def layout_parts(layout: Record) -> list[str]:
+    """Return a layout in Megatron's names; what is off is left out."""
+    parts = [f"{axis} {layout[axis]}" for axis in ("tp", "pp", "dp")]
+    parts += [f"{axis} {layout[axis]}" for axis in ("cp", "vpp") if layout[axis] > 1]
+    parts.append(f"micro-batch {layout['micro_batch_size']}")
+    parts += [f"schedule {layout['schedule']}"] if layout["pp"] > 1 else []
+    parts += [f"ZeRO-{layout['zero_stage']}"] if layout["zero_stage"] else []
+    parts += [f"shards of {layout['shard_size']}"] if layout.get("shard_size") else []
+    parts += [str(layout["data_parallel"])] if layout["data_parallel"] != "all-reduce" else []
+    parts.append(f"recompute {layout['recompute']}")
+    parts += ["sequence parallel"] if layout["sequence_parallel"] else []
+    return parts
+
+
+def step_pairs(record: Record) -> list[tuple[str, str]]:
+    """Return the numbers that matter most, with their names."""
+    step, memory = record["step"], record["memory"]
+    fullest = max(stage["reserved"] for stage in memory["stages"])
+    pairs = [
+        (
+            "step time",
+            f"{seconds(step['step_time_s'])}  ({step['interval']} interval "
+            f"{seconds(step['low_s'])} to {seconds(step['high_s'])})",
+        ),
+        (
+            "throughput",
+            f"{number(step['tokens_per_second'])} tokens/s  "
+            f"({number(step['tokens_per_second_per_accelerator'])} an accelerator)",
+        ),
+        ("MFU [1]", percent(step["mfu"])),
+        ("HFU [2]", percent(step["hfu"])),
+        (
+            "peak memory",
+            f"{gibibytes(fullest)} of {gibibytes(memory['capacity_bytes'])} GiB reserved "
+            f"({'fits' if memory['fits'] else 'DOES NOT FIT'})",
+        ),
+    ]
+    return pairs + run_pairs(record["run"])
+
+
+def print_breakdown(console: Console, breakdown: Record, prefix: str = "") -> None:
+    """Print the seconds of the busiest stage by category, largest first."""
+    total = sum(breakdown["seconds"].values())
+    ranked = sorted(breakdown["seconds"].items(), key=lambda item: -item[1])
+    shown = [(name, value) for name, value in ranked if value > _SMALL_SHARE * total]
+    where = f"where the time goes (stage {breakdown['stage']}, the busiest)"
+    print_heading(console, f"{prefix}{where}" if prefix else where.capitalize())
+    print_table(
+        console,
+        [
+            Column(title="", cells=[name.replace("_", " ") for name, _ in shown], justify="left"),
+            Column(title="seconds", cells=aligned([value for _, value in shown])),
+            Column(title="share", cells=[percent(value / total) for _, value in shown]),
+        ],
+    )
+
+
+def print_notes(console: Console, notes: list[str], kind: str = "warning") -> None:
+    """Print warnings or notes, one a line."""
+    if notes:
+        console.print()
+    for note in notes:
+        print_text(console, f"{kind}: {plain(note)}", _WARN)
+
+
+def footnotes(console: Console, record: Record) -> None:
+    """Print what MFU and HFU count, and what the numbers were computed from."""
+    step, provenance = record["step"], record["provenance"]
+    peak = number(step["dense_peak_flops_per_second"] / TERA)
+    console.print()
+    print_text(console, f"[1] {step['mfu_convention']}, {peak} TFLOP/s", _MUTED)
+    print_text(console, f"[2] {step['hfu_convention']}", _MUTED)
+    print_text(console, provenance_line(provenance), _MUTED)
+
+
+def provenance_line(provenance: Record) -> str:
+    """Return one line that says what the numbers were computed from."""
+    kinds = {str(origin).partition(":")[0] for origin in provenance["constants"].values()}
+    return (
+        f"traincast {provenance['traincast']}, profile {plain(provenance['profile'])} "
+        f"({provenance['profile_sha256'][:12]}, {' and '.join(sorted(kinds))} constants), "
+        f"stack {plain(provenance['stack'])}"
+    )
+
+
+def aligned(values: list[float]) -> list[str]:
+    """Return values with the decimals that the largest needs for four digits.
+
+    >>> aligned([12.3456, 0.5])
+    ['12.35', '0.50']
+    """
+    largest = max(values, default=0.0)
+    decimals = len(number(largest).partition(".")[2]) if "e" not in number(largest) else 3
+    return [f"{value:,.{decimals}f}" for value in values]
+
+
+def run_pairs(run: Record | None) -> list[tuple[str, str]]:
+    """Return how long the whole run takes and what it costs; nothing where it has no end."""
+    if run is None:
+        return []
+    between = f"{_days(run['days_low'])} to {_days(run['days_high'])}"
+    pairs = [
+        ("whole run", f"{_days(run['days'])}  ({between}) for {run['steps']:,} steps, no failures"),
+        ("GPU-hours", number(run["accelerator_hours"])),
+    ]
+    if run["cost"] is not None:
+        pairs.append(("cost", f"{number(run['cost'])} {plain(run['currency'])}"))
+    return pairs
+
+
+def _days(days: float) -> str:
+    return seconds(days * SECONDS_PER_DAY)
+
+
+def _print_memory(console: Console, memory: Record) -> None:
+    stages = memory["stages"]
+    fullest = max(stages, key=lambda stage: float(stage["reserved"]))
+    shown = stages if len(stages) <= _STAGES_SHOWN else _ends(stages, fullest)
+    print_heading(console, "Memory of one rank a stage at its peak, GiB")
+    print_table(console, _memory_columns(shown), "see --json")
+    if len(shown) < len(stages):
+        print_text(console, f"{len(stages) - len(shown)} stages between them: see --json", _MUTED)
+    print_text(
+        console,
+        f"capacity {gibibytes(memory['capacity_bytes'])} GiB; stage {fullest['stage']} is the "
+        f"fullest, at its peak in: {plain(fullest['moment'])}",
+    )
+    share = fullest["reserved"] / memory["capacity_bytes"]
+    if CLOSE_TO_FULL < share <= 1:
+        text = f"{percent(share)} of the memory is reserved; fragmentation may exceed the rest"
+        print_notes(console, [text])
+
+
+def _ends(stages: list[Record], fullest: Record) -> list[Record]:
+    half = _STAGES_SHOWN // 2
+    middle = stages[half : len(stages) - half]
+    return [*stages[:half], *(stage for stage in middle if stage is fullest), *stages[-half:]]
+
+
+def _memory_columns(stages: list[Record]) -> list[Column]:
+    columns = [Column(title="stage", cells=[str(stage["stage"]) for stage in stages])]
+    kinds = (*_MEMORY_KINDS, "allocated", *_MARGINS, "reserved")
+    for rank, kind in enumerate(kinds, start=1):
+        cells = [gibibytes(stage[kind]) for stage in stages]
+        keep = kind in ("allocated", "reserved")
+        columns.append(Column(title=kind, cells=cells, rank=0 if keep else rank))
+    moments = [plain(stage["moment"]) for stage in stages]
+    return [*columns, Column(title="peak", cells=moments, rank=len(kinds) + 1, justify="left")]

@@ -1,0 +1,136 @@
+"""A simulated step as a Chrome trace, for ui.perfetto.dev and chrome://tracing.
+
+Times are microseconds from the start of the step. A process is a pipeline stage: one rank that
+stands for its tp x cp x dp peers. Format: Trace Event Format, Google, sections "Complete Events",
+"Flow Events" and "Metadata Events".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from simulator.cost.timeline import COLLECTIVE
+from simulator.results import Span, StepResult
+from simulator.units import US
+
+_DECIMALS = 3
+_THREADS = {"compute": 0, "data": 1, "send": 2}
+_TITLES = {
+    "compute": "compute",
+    "data": "data-parallel communication",
+    "send": "pipeline sends",
+}
+_COLLECTIVE_THREAD = 10
+_RECEIVER = {"send_forward": ("forward", 1), "send_backward": ("backward", -1)}
+
+Event = dict[str, Any]
+
+
+def step_trace(
+    result: StepResult, operators: Sequence[Span] = (), title: str = "traincast"
+) -> dict[str, Any]:
+    """Return the timeline of a simulated step as a trace; `operators` stand inside its passes.
+
+    Events are sorted by time, enclosing ones first. An arrow joins each pipeline transfer and the
+    pass that waits for it.
+    """
+    lanes = list(_lanes(operators))
+    bars = [_bar(span, _THREADS[span.stream]) for span in result.spans]
+    bars += [_bar(span, thread) for span, thread in lanes]
+    timed = [*bars, *_arrows(result.spans)]
+    timed.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0), event["ph"]))
+    used = {(bar["pid"], bar["tid"]) for bar in bars}
+    return {
+        "traceEvents": [*_names(used), *timed],
+        "displayTimeUnit": "ms",
+        "otherData": {
+            "title": title,
+            "step_time_s": result.step_time,
+            "low_s": result.low,
+            "high_s": result.high,
+            **asdict(result.provenance),
+            "constants": dict(result.provenance.constants),
+        },
+    }
+
+
+def _bar(span: Span, thread: int) -> Event:
+    start = _micro(span.start)
+    name = span.name.replace("_", " ")
+    if span.micro_batch is not None and span.stream in _THREADS:
+        name += f" {span.micro_batch}"
+    known = {"micro_batch": span.micro_batch, "virtual_stage": span.chunk}
+    return {
+        "ph": "X",
+        "pid": span.stage,
+        "tid": thread,
+        "ts": start,
+        "dur": round(_micro(span.stop) - start, _DECIMALS),
+        "name": name,
+        "cat": span.stream,
+        "args": {key: value for key, value in known.items() if value is not None},
+    }
+
+
+def _lanes(operators: Iterable[Span]) -> Iterator[tuple[Span, int]]:
+    """Give each span its thread: collectives that overlap each other stand on separate ones."""
+    free: dict[int, list[float]] = {}
+    for span in sorted(operators, key=lambda span: (span.start, span.stop)):
+        if span.stream != COLLECTIVE:
+            yield span, _THREADS["compute"]
+            continue
+        ends = free.setdefault(span.stage, [])
+        lane = next((i for i, end in enumerate(ends) if end <= span.start), len(ends))
+        ends[lane : lane + 1] = [span.stop]
+        yield span, _COLLECTIVE_THREAD + lane
+
+
+def _arrows(spans: Iterable[Span]) -> Iterator[Event]:
+    """Yield an arrow from each pipeline transfer to the pass that waits for it."""
+    spans = list(spans)
+    passes: dict[tuple[str, int | None, int | None], Span] = {}
+    for span in sorted(spans, key=lambda span: span.start):
+        passes.setdefault((span.name, span.chunk, span.micro_batch), span)
+    number = 0
+    for span in spans:
+        if span.name not in _RECEIVER or span.chunk is None:
+            continue
+        name, step = _RECEIVER[span.name]
+        receiver = passes.get((name, span.chunk + step, span.micro_batch))
+        if receiver is not None:
+            number += 1
+            yield {**_arrow("s", span, number), "name": name}
+            yield {**_arrow("f", receiver, number), "name": name, "bp": "e"}
+
+
+def _arrow(phase: str, span: Span, number: int) -> Event:
+    return {
+        "ph": phase,
+        "id": number,
+        "pid": span.stage,
+        "tid": _THREADS[span.stream],
+        "ts": _micro(span.start),
+        "cat": "pipeline",
+    }
+
+
+def _names(used: set[tuple[int, int]]) -> Iterator[Event]:
+    """Yield the names of processes and threads, in the order in which to show them."""
+    titles = {number: _TITLES[stream] for stream, number in _THREADS.items()}
+    for stage in sorted({stage for stage, _ in used}):
+        yield _name("process_name", stage, 0, {"name": f"stage {stage}"})
+        yield _name("process_sort_index", stage, 0, {"sort_index": stage})
+    for stage, thread in sorted(used):
+        title = titles.get(thread, "collectives of a pass")
+        yield _name("thread_name", stage, thread, {"name": title})
+        yield _name("thread_sort_index", stage, thread, {"sort_index": thread})
+
+
+def _name(kind: str, stage: int, thread: int, args: dict[str, Any]) -> Event:
+    return {"ph": "M", "pid": stage, "tid": thread, "ts": 0, "name": kind, "args": args}
+
+
+def _micro(seconds: float) -> float:
+    return round(seconds / US, _DECIMALS)

@@ -1,0 +1,99 @@
+"""Which table of a config describes the language model, and of what architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from simulator.errors import InputError, Problem, UnsupportedError
+from simulator.files import nearest
+from simulator.workload.architectures.entry import Architecture
+from simulator.workload.architectures.registry import ARCHITECTURES, UNSUPPORTED
+
+TEXT_CONFIGS = ("text_config", "llm_config", "language_config")
+CLASS_SUFFIXES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "Model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The table that is read, its architecture, and what was said of it so far."""
+
+    table: Mapping[str, Any]
+    architecture: Architecture
+    where: str
+    prefix: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def text_model(data: Mapping[str, Any], where: str) -> Source:
+    """Return the config that describes the language model: `data` or a table nested in it."""
+    key = next((key for key in TEXT_CONFIGS if isinstance(data.get(key), Mapping)), None)
+    if key is None:
+        architecture = _find(_model_type(data, where), where)
+        notes = _class_note(data)
+        return Source(table=data, architecture=architecture, where=where, notes=notes)
+    outer = data.get("model_type")
+    if isinstance(outer, str) and outer in UNSUPPORTED:
+        _find(outer, where)
+    table = dict(data[key])
+    if "tie_word_embeddings" not in table and "tie_word_embeddings" in data:
+        table["tie_word_embeddings"] = data["tie_word_embeddings"]
+    inner = table.get("model_type") or ("llama" if outer in ("llava", "llava_next") else outer)
+    note = f"only the language model in {key} is taken; all else of {outer!r} is left out"
+    return Source(
+        table=table,
+        architecture=_find(str(inner), where),
+        where=where,
+        prefix=f"{key}.",
+        notes=(note,),
+    )
+
+
+def _model_type(data: Mapping[str, Any], where: str) -> str:
+    kind = data.get("model_type")
+    if isinstance(kind, str) and kind:
+        return kind
+    classes = data.get("architectures")
+    first = str(classes[0]) if isinstance(classes, list) and classes else ""
+    for suffix in CLASS_SUFFIXES:
+        first = first.removesuffix(suffix)
+    plain = {name.lower().replace("_", ""): name for name in [*ARCHITECTURES, *UNSUPPORTED]}
+    if first.lower() in plain:
+        return plain[first.lower()]
+    raise InputError(
+        Problem(
+            where=where,
+            key="model_type",
+            rule="is required, to know the architecture",
+            found="" if kind is None else repr(kind)[:60],
+            fix='write it, such as "model_type": "llama"',
+        )
+    )
+
+
+def _class_note(data: Mapping[str, Any]) -> tuple[str, ...]:
+    classes = data.get("architectures")
+    first = str(classes[0]) if isinstance(classes, list) and classes else ""
+    if first and not any(word in first for word in ("CausalLM", "LMHead", "Conditional")):
+        return (f"{first}: a language-model head is assumed",)
+    return ()
+
+
+def _find(kind: str, where: str) -> Architecture:
+    if kind in ARCHITECTURES:
+        return ARCHITECTURES[kind]
+    problem = Problem(
+        where=where,
+        key="model_type",
+        found=repr(kind)[:60],
+        rule="is not an architecture that can be imported",
+        fix=f"{nearest(kind, list(ARCHITECTURES))} Or describe the model in a TOML file",
+    )
+    if kind in UNSUPPORTED:
+        problem = replace(
+            problem,
+            rule=f"this architecture has {UNSUPPORTED[kind]}, which is not modelled yet",
+            fix="use a dense decoder-only model",
+        )
+    raise UnsupportedError(problem)

@@ -1,0 +1,227 @@
+"""The task graph of a step: order, streams, and the strategies by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.estimate import estimate_step_time, estimate_timing
+from simulator.parallel.layout import ScheduleName
+from simulator.schedule.graph import (
+    GraphShape,
+    StreamKind,
+    Sync,
+    TaskGraph,
+    Work,
+    WorkKind,
+    build_graph,
+)
+from tests.simulator.steps import bare_shape, uniform_costs
+from tests.simulator.strategies import pipelines
+
+LAYERS = 3
+ONE_STAGE = bare_shape(ScheduleName.ONE_F_ONE_B, 1, 1, 1)
+THREE_LAYERS = replace(ONE_STAGE, segments=(LAYERS,))
+ZERO_3 = replace(THREE_LAYERS, gathers=True, sync=Sync.EVERY_PASS)
+
+
+@st.composite
+def graph_shapes(draw: st.DrawFn) -> GraphShape:
+    name, pp, vpp, micro_batches = draw(pipelines())
+    return replace(
+        bare_shape(name, pp, vpp, micro_batches),
+        segments=tuple(draw(st.integers(1, 3)) for _ in range(pp * vpp)),
+        sync=draw(st.sampled_from(Sync)),
+        gathers=draw(st.booleans()),
+        prefetch=draw(st.integers(0, 2)),
+        blocking_send=draw(st.booleans()),
+        tied=draw(st.booleans()) and pp > 1,
+        tail=draw(st.sampled_from((WorkKind.JOIN, WorkKind.GATHER_CHUNK, WorkKind.BROADCAST))),
+        head_gather=draw(st.booleans()),
+    )
+
+
+def seconds_of(shape: GraphShape, seconds: dict[WorkKind, float]) -> float:
+    graph = build_graph(shape)
+    return estimate_step_time(graph, uniform_costs(graph, seconds))
+
+
+def ends_of(shape: GraphShape, seconds: dict[WorkKind, float], kind: WorkKind) -> list[float]:
+    """Return when each task of a kind ends, in order of the tasks."""
+    graph = build_graph(shape)
+    ends = estimate_timing(graph, uniform_costs(graph, seconds)).end
+    kinds = [graph.works[work].kind for work in graph.work]
+    return [end for end, found in zip(ends, kinds, strict=True) if found is kind]
+
+
+def count(graph: TaskGraph, kind: WorkKind) -> int:
+    return sum(graph.works[work].kind is kind for work in graph.work)
+
+
+@given(graph_shapes())
+def test_every_task_follows_what_it_waits_for(shape: GraphShape) -> None:
+    graph = build_graph(shape)
+    rows = zip(graph.first, graph.second, strict=True)
+    assert [t for t, waits in enumerate(rows) if max(waits) >= t] == []
+
+
+@given(graph_shapes())
+def test_passes_are_as_many_as_segments_times_micro_batches(shape: GraphShape) -> None:
+    graph = build_graph(shape)
+    cut = shape.segments if shape.gathers else (1,) * len(shape.segments)
+    assert count(graph, WorkKind.FORWARD) == sum(cut) * shape.micro_batches
+
+
+@given(graph_shapes())
+def test_each_boundary_is_crossed_forward_and_back_by_each_micro_batch(shape: GraphShape) -> None:
+    graph = build_graph(shape)
+    crossings = (shape.pp * shape.vpp - 1) * shape.micro_batches if shape.pp > 1 else 0
+    sends = (WorkKind.SEND_FORWARD, WorkKind.SEND_BACKWARD)
+    assert [count(graph, kind) for kind in sends] == [crossings, crossings]
+
+
+@given(graph_shapes())
+def test_the_step_ends_with_one_update_a_stage_after_all_gradients(shape: GraphShape) -> None:
+    ones = dict.fromkeys(WorkKind, 1.0)
+    updates = ends_of(shape, ones, WorkKind.OPTIMIZER)
+    before = [*ends_of(shape, ones, WorkKind.BACKWARD), *ends_of(shape, ones, WorkKind.REDUCE)]
+    assert len(updates) == shape.pp
+    assert min(updates) >= max(before) + 1
+
+
+@given(graph_shapes())
+def test_equal_shapes_share_one_graph(shape: GraphShape) -> None:
+    assert build_graph(shape) is build_graph(replace(shape))
+
+
+def test_gradient_accumulation_reduces_once_after_all_micro_batches() -> None:
+    shape = replace(ONE_STAGE, micro_batches=4, sync=Sync.AFTER)
+    seconds = {WorkKind.FORWARD: 1.0, WorkKind.BACKWARD: 2.0, WorkKind.REDUCE: 5.0}
+    assert seconds_of(shape, seconds) == 4 * (1 + 2) + 5
+
+
+def test_zero_2_reduces_in_every_micro_batch() -> None:
+    shape = replace(ONE_STAGE, micro_batches=4, sync=Sync.EVERY_PASS)
+    # Passes of 3 s start every 5 s: the stream of reductions is the bottleneck after the first.
+    seconds = {WorkKind.FORWARD: 1.0, WorkKind.BACKWARD: 2.0, WorkKind.REDUCE: 5.0}
+    assert seconds_of(shape, seconds) == 3 + 4 * 5
+
+
+def test_overlapped_reduction_leaves_only_the_last_bucket_exposed() -> None:
+    shape = replace(THREE_LAYERS, sync=Sync.LAST_PASS)
+    seconds = {WorkKind.FORWARD: 1.0, WorkKind.BACKWARD: 2.0, WorkKind.REDUCE: 1.5}
+    # The forward pass runs in one piece, the last backward pass layer by layer.
+    assert seconds_of(shape, seconds) == 1 + LAYERS * 2 + 1.5
+
+
+def test_overlapped_reduction_slower_than_backward_is_exposed_from_the_first_bucket_on() -> None:
+    shape = replace(THREE_LAYERS, sync=Sync.LAST_PASS)
+    seconds = {WorkKind.FORWARD: 1.0, WorkKind.BACKWARD: 2.0, WorkKind.REDUCE: 3.0}
+    assert seconds_of(shape, seconds) == 1 + 2 + LAYERS * 3
+
+
+def test_only_the_last_backward_pass_reduces() -> None:
+    graph = build_graph(replace(THREE_LAYERS, sync=Sync.LAST_PASS, micro_batches=4))
+    assert count(graph, WorkKind.REDUCE) == LAYERS
+
+
+@pytest.mark.parametrize(
+    ("prefetch", "step"),
+    [
+        # Gather g = 2, forward f = 3, backward b = 4, reduce r = 1.
+        # Each gather starts when the layer before is over: 3 (g + f) = 15. In the backward pass
+        # each reduction waits for the gather issued before it: 3 (g + b) = 18 more, then r.
+        (0, 34.0),
+        # Gathers run one layer ahead: f ends at 5, 8, 11; the backward gathers end at 10, 13 and
+        # 18, in time for b at 11, 15, 19, which ends at 23; then r.
+        (1, 24.0),
+        # Further ahead gains nothing: only the first gather was waited for.
+        (2, 24.0),
+    ],
+)
+def test_zero_3_gathers_ahead_as_far_as_prefetch_says(prefetch: int, step: float) -> None:
+    seconds = {
+        WorkKind.GATHER: 2.0,
+        WorkKind.FORWARD: 3.0,
+        WorkKind.BACKWARD: 4.0,
+        WorkKind.REDUCE: 1.0,
+    }
+    assert seconds_of(replace(ZERO_3, prefetch=prefetch), seconds) == step
+
+
+@pytest.mark.parametrize(
+    ("prefetch", "gathers"),
+    [
+        # Each gather (4) starts when the layer before it (3) has been computed.
+        (0, [4.0, 11.0, 18.0, 25.0, 32.0, 39.0]),
+        # The stream of gathers never rests, but for one reduction (1) that goes before the last.
+        # Layers end at 7, 11, 15 and, backward, at 19, 23, 28.
+        (1, [4.0, 8.0, 12.0, 16.0, 20.0, 25.0]),
+        (2, [4.0, 8.0, 12.0, 16.0, 20.0, 25.0]),
+    ],
+)
+def test_zero_3_gathers_one_after_another_where_they_are_slower(
+    prefetch: int, gathers: list[float]
+) -> None:
+    seconds = {
+        WorkKind.GATHER: 4.0,
+        WorkKind.FORWARD: 3.0,
+        WorkKind.BACKWARD: 3.0,
+        WorkKind.REDUCE: 1.0,
+    }
+    assert ends_of(replace(ZERO_3, prefetch=prefetch), seconds, WorkKind.GATHER) == gathers
+
+
+def test_zero_3_gathers_every_layer_twice_a_micro_batch() -> None:
+    graph = build_graph(replace(ZERO_3, micro_batches=2))
+    assert count(graph, WorkKind.GATHER) == 2 * 2 * LAYERS
+
+
+def test_parameters_gathered_at_the_start_hide_behind_earlier_chunks() -> None:
+    shape = replace(
+        bare_shape(ScheduleName.GPIPE, 1, 2, 1), head_gather=True, sync=Sync.AFTER, segments=(1, 1)
+    )
+    seconds = {WorkKind.GATHER_CHUNK: 2.0, WorkKind.FORWARD: 3.0}
+    # The second chunk's gather (2..4) runs beside the first chunk's pass (2..5).
+    assert seconds_of(shape, seconds) == 2 + 3 + 3
+
+
+def test_blocking_transfers_hold_up_the_sender() -> None:
+    shape = replace(bare_shape(ScheduleName.GPIPE, 2, 1, 3), blocking_send=True)
+    seconds = {WorkKind.FORWARD: 2.0, WorkKind.SEND_FORWARD: 1.0}
+    # The first stage needs 3 s a micro-batch, the second computes the last one after it.
+    assert seconds_of(shape, seconds) == 3 * 3 + 2
+
+
+def test_overlapped_transfers_delay_only_the_first_micro_batch() -> None:
+    shape = bare_shape(ScheduleName.GPIPE, 2, 1, 3)
+    seconds = {WorkKind.FORWARD: 2.0, WorkKind.SEND_FORWARD: 1.0}
+    assert seconds_of(shape, seconds) == 2 + 1 + 3 * 2
+
+
+def test_tied_embedding_is_reduced_after_both_ends_are_done() -> None:
+    shape = replace(bare_shape(ScheduleName.GPIPE, 2, 1, 1), tied=True)
+    seconds = {WorkKind.FORWARD: 1.0, WorkKind.BACKWARD: 2.0, WorkKind.TIED_REDUCE: 5.0}
+    assert ends_of(shape, seconds, WorkKind.TIED_REDUCE) == [11.0, 11.0]
+
+
+def test_gradient_norm_joins_all_stages_before_any_update() -> None:
+    shape = replace(bare_shape(ScheduleName.GPIPE, 3, 1, 1), sync=Sync.AFTER)
+    seconds = {WorkKind.BACKWARD: 1.0, WorkKind.REDUCE: 4.0, WorkKind.OPTIMIZER: 1.0}
+    # The first stage is the last to finish its backward pass.
+    assert ends_of(shape, seconds, WorkKind.OPTIMIZER) == [8.0, 8.0, 8.0]
+
+
+def test_parameters_are_spread_after_the_update_chunk_by_chunk() -> None:
+    shape = replace(bare_shape(ScheduleName.GPIPE, 1, 2, 1), tail=WorkKind.BROADCAST)
+    seconds = {WorkKind.OPTIMIZER: 1.0, WorkKind.BROADCAST: 3.0}
+    assert ends_of(shape, seconds, WorkKind.BROADCAST) == [4.0, 7.0]
+
+
+def test_streams_of_a_stage_are_its_own() -> None:
+    graph = build_graph(bare_shape(ScheduleName.GPIPE, 2, 1, 1))
+    lanes = {graph.works[w]: lane for w, lane in zip(graph.work, graph.stream, strict=True)}
+    assert lanes[Work(WorkKind.SEND_BACKWARD, 1, 1)] == len(StreamKind) + StreamKind.SEND

@@ -1,0 +1,87 @@
+"""The command line: verbs, and what becomes of errors.
+
+Exit codes: 0 fine, 1 infeasible or a failed check, 2 wrong usage or input, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from simulator.errors import EXIT_BAD_INPUT, TraincastError
+from traincast.commands.models import models
+from traincast.commands.plan import plan
+from traincast.commands.profiles import profiles
+from traincast.commands.simulate import simulate
+from traincast.commands.stacks import stacks
+from traincast.commands.validate import validate
+
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 1
+"""The reader has gone; Python's own convention."""
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for _verb in (plan, simulate, validate, profiles, models, stacks):
+    app.command()(_verb)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("traincast"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
+    ] = False,
+) -> None:
+    """Forecast distributed training runs: which layout, how long, how much memory."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except TraincastError as error:
+        return _report(error)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Python would flush standard output once more at exit and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Run a verb; usage errors are printed by typer, which ends with 2."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="traincast")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else EXIT_BAD_INPUT
+    return 0
+
+
+def _report(error: TraincastError) -> int:
+    sys.stdout.flush()
+    sys.stderr.write(f"{error}\n")
+    return error.exit_code

@@ -1,0 +1,57 @@
+"""What all verbs share: where results go, and that nothing else goes to standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from simulator.errors import InputError, Problem
+from simulator.files import write_atomic
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+STDOUT = "-"
+_PIPED_WIDTH = 120
+
+
+def console() -> Console:
+    """Return the console for tables; `NO_COLOR` and `COLUMNS` are honoured.
+
+    Piped output is as wide as `COLUMNS`, or else as every table needs at most.
+    """
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def as_json(record: Mapping[str, Any] | list[Any], *, compact: bool = False) -> str:
+    """Return a record as JSON text; a number that is not finite is a bug and raises."""
+    if compact:
+        return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+
+
+def write(text: str, target: str) -> None:
+    """Write `text` to a file, or to standard output where `target` is "-"."""
+    if target == STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_atomic(target, text)
+
+
+def check_targets(**targets: str | None) -> bool:
+    """Return whether standard output is free for tables.
+
+    Raises:
+        InputError: two outputs want standard output.
+    """
+    wanting = [f"--{name}" for name, target in targets.items() if target == STDOUT]
+    if len(wanting) > 1:
+        rule = "only one output can go to standard output"
+        raise InputError(Problem(key=" and ".join(wanting), rule=rule, fix="name a file for one"))
+    return not wanting

@@ -1,0 +1,88 @@
+"""`traincast plan`: the fastest layouts of a scenario that fit, and why the others do not win."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simulator.errors import InfeasibleError, Problem
+from traincast.commands.output import as_json, check_targets, console, write
+
+if TYPE_CHECKING:
+    from simulator.scenario import Scenario
+
+
+def plan(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="Scenario file (.toml).")],
+    json: Annotated[
+        str | None, typer.Option(metavar="OUT", help="Write the plan as JSON ('-': stdout).")
+    ] = None,
+    csv: Annotated[
+        str | None, typer.Option(metavar="OUT", help="Write the layouts as CSV ('-': stdout).")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Layouts to show [default: search.top].")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Find the fastest layouts that fit, and say what was searched and rejected and why."""
+    tables = check_targets(json=json, csv=csv)
+
+    from reports.plan_view import print_plan
+    from reports.records import plan_record
+    from simulator.scenario import load_scenario
+    from traincast import forecasts
+
+    loaded = load_scenario(scenario)
+    if top is not None:
+        loaded = _with_top(loaded, top)
+    with _progress(quiet=quiet) as report:
+        found = forecasts.plan(loaded, progress=report)
+    record = plan_record(loaded, found)
+    if json is not None:
+        write(as_json(record), json)
+    if csv is not None:
+        from traincast.frames import plan_frame
+
+        write(plan_frame(found).to_csv(index=False), csv)
+    if tables:
+        print_plan(console(), record)
+    if not found.layouts:
+        raise InfeasibleError(
+            Problem(
+                where=scenario,
+                rule=f"none of the {found.searched.considered} layouts considered is legal and "
+                "fits in memory",
+                fix="what comes closest is in the plan; more nodes, a smaller batch or a wider "
+                "[search] may help",
+            )
+        )
+
+
+def _with_top(scenario: Scenario, top: int) -> Scenario:
+    search = scenario.file.search.model_copy(update={"top": top})
+    file = scenario.file.model_copy(update={"search": search})
+    return scenario.model_copy(update={"file": file})
+
+
+@contextmanager
+def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback that draws a bar on a terminal's standard error, or None."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("layouts"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("layouts", total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield report

@@ -1,0 +1,56 @@
+"""`traincast simulate`: one step of the layout that a scenario gives."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from simulator.errors import InfeasibleError, Problem
+from traincast.commands.output import as_json, check_targets, console, write
+
+
+def simulate(
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="Scenario file (.toml) with a [layout].")
+    ],
+    trace: Annotated[
+        str | None,
+        typer.Option(metavar="OUT", help="Write a timeline for ui.perfetto.dev ('-': stdout)."),
+    ] = None,
+    json: Annotated[
+        str | None, typer.Option(metavar="OUT", help="Write the result as JSON ('-': stdout).")
+    ] = None,
+) -> None:
+    """Simulate one step: time, throughput, where the time goes, memory of each stage."""
+    tables = check_targets(trace=trace, json=json)
+
+    from reports.records import step_record
+    from reports.step_view import print_step
+    from simulator.scenario import load_scenario
+    from traincast.forecasts import scenario_layout, simulate_step, trace_step
+
+    loaded = load_scenario(scenario)
+    layout = scenario_layout(loaded)
+    result = simulate_step(loaded, layout)
+    record = step_record(loaded, layout, result)
+    if json is not None:
+        write(as_json(record), json)
+    if trace is not None:
+        write(as_json(trace_step(loaded, result), compact=True), trace)
+    if tables:
+        print_step(console(), record)
+    if not result.fits:
+        raise InfeasibleError(_too_large(scenario, result.peak_memory, result.memory_capacity))
+
+
+def _too_large(scenario: str, reserved: float, capacity: float) -> Problem:
+    from reports.quantities import gibibytes
+
+    return Problem(
+        where=scenario,
+        key="layout",
+        found=f"{gibibytes(reserved)} GiB",
+        rule=f"must fit in the {gibibytes(capacity)} GiB of an accelerator",
+        fix="more tp or pp, a higher zero_stage, recompute, or let `traincast plan` find a layout",
+    )

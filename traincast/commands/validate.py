@@ -1,0 +1,33 @@
+"""`traincast validate`: a table of measurements beside its forecasts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from traincast.commands.output import STDOUT, as_json, console, write
+
+
+def validate(
+    rows: Annotated[str, typer.Argument(metavar="ROWS.csv", help="Measured runs, one a row.")],
+    profile: Annotated[
+        str | None, typer.Option(help="Machine for all rows: a shipped name or a .toml file.")
+    ] = None,
+    stack: Annotated[
+        str | None, typer.Option(help="Stack for all rows: a shipped name or a .toml file.")
+    ] = None,
+    json: Annotated[
+        str | None, typer.Option(metavar="OUT", help="Write every row as JSON ('-': stdout).")
+    ] = None,
+) -> None:
+    """Forecast each measured row and compare: errors a group, and which rows were skipped."""
+    from calibrate.validation import to_json
+    from reports.validation_view import print_validation
+    from traincast import forecasts
+
+    record = to_json(forecasts.validate(rows, profile, stack))
+    if json is not None:
+        write(as_json(record), json)
+    if json != STDOUT:
+        print_validation(console(), record)

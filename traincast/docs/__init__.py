@@ -1,0 +1,1 @@
+"""Generates the reference pages from the types and registries, and measures the accuracy page."""

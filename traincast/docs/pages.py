@@ -1,0 +1,123 @@
+"""Every generated page and schema, by its path under docs/reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from pydantic import BaseModel
+
+from simulator.hardware.constants import FittedConstants
+from simulator.hardware.profile import ProfileFile
+from simulator.parallel.layout import ParallelLayout
+from simulator.scenario import ScenarioFile
+from simulator.workload.job import TrainingJob
+from simulator.workload.model import ModelSpec
+from simulator.workload.stack import Stack
+from traincast.docs.command_line import cli_page
+from traincast.docs.files import models_page, profiles_page, stacks_page
+from traincast.docs.machine_output import plan_page, validation_page
+from traincast.docs.markdown import page
+from traincast.docs.records import record_sections
+from traincast.docs.registries import collectives_page, schedules_page
+from traincast.docs.schemas import schema_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePage:
+    """One kind of file that users write (or one table of it)."""
+
+    name: str
+    record: type[BaseModel]
+    title: str
+    intro: str
+    optional: frozenset[str] = frozenset()
+    """Keys that files may leave out though the record has no default for them."""
+    schema: bool = True
+    """Whether a file is one such record."""
+
+
+FILE_PAGES = (
+    FilePage(
+        name="scenario",
+        record=ScenarioFile,
+        title="The scenario file",
+        intro="A TOML file for `traincast plan`, `simulate` and `traincast.load_scenario`. Files "
+        "that it names are found relative to it.",
+    ),
+    FilePage(
+        name="model",
+        record=ModelSpec,
+        title="The model file",
+        intro="A dense decoder in the names of Hugging Face configs. A scenario may also name a "
+        "shipped model ([models.md](models.md)) or a Hugging Face `config.json`.",
+        optional=frozenset({"num_key_value_heads", "head_dim"}),
+    ),
+    FilePage(
+        name="profile",
+        record=ProfileFile,
+        title="The profile file",
+        intro="One machine: the vendor's numbers, each with its source. Its fitted constants "
+        "stand in a second file: [constants.md](constants.md).",
+    ),
+    FilePage(
+        name="constants",
+        record=FittedConstants,
+        title="The constants file",
+        intro="The constants of the cost model on one accelerator, which `key = constants` of a "
+        "profile names. The formulas are derived in [../background](../background/README.md).",
+    ),
+    FilePage(
+        name="stack",
+        record=Stack,
+        title="The stack file",
+        intro="What one training framework does: kernels, overlap, dtypes, memory, partition. "
+        "Shipped: [stacks.md](stacks.md).",
+    ),
+    FilePage(
+        name="layout",
+        record=ParallelLayout,
+        title="The layout table",
+        intro="`[layout]` of a scenario.",
+        schema=False,
+    ),
+    FilePage(
+        name="job",
+        record=TrainingJob,
+        title="The job table",
+        intro="`[job]` of a scenario.",
+        schema=False,
+    ),
+)
+
+_PAGES = {file.record: f"{file.name}.md" for file in FILE_PAGES}
+
+LISTS: dict[str, Callable[[], str]] = {
+    "profiles.md": profiles_page,
+    "models.md": models_page,
+    "stacks.md": stacks_page,
+    "schedules.md": schedules_page,
+    "collectives.md": collectives_page,
+    "cli.md": cli_page,
+    "validation-json.md": validation_page,
+    "plan-json.md": plan_page,
+}
+
+
+def builders() -> dict[str, Callable[[], str]]:
+    """Return what builds each file under docs/reference."""
+    found: dict[str, Callable[[], str]] = {}
+    for file in FILE_PAGES:
+        found[f"{file.name}.md"] = partial(_record_page, file)
+        if file.schema:
+            schema = partial(schema_text, file.record, file.title, file.optional)
+            found[f"schema/{file.name}.json"] = schema
+    return found | LISTS
+
+
+def _record_page(file: FilePage) -> str:
+    others = {record: name for record, name in _PAGES.items() if record is not file.record}
+    schema = f"Editors can check it: [schema/{file.name}.json](schema/{file.name}.json)."
+    sections = record_sections(file.record, others, file.optional)
+    return page(file.title, file.intro, schema if file.schema else "", sections)

@@ -1,0 +1,56 @@
+"""Pictures and samples of output in the hand-written pages, from real runs of the examples."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from reports.figures import save_overview
+from simulator.errors import InputError, Problem
+from simulator.parallel.layout import ParallelLayout, Recompute
+from simulator.scenario import load_scenario
+from traincast.docs.blocks import fill_block
+from traincast.forecasts import simulate_step
+
+EXAMPLE = "examples/gpt3-175b-1024-a100.toml"
+_COLUMNS = "100"
+_PAGES = ("README.md", "README.zh-CN.md", "docs/tutorial.md")
+
+
+def write_samples(docs: Path) -> None:
+    """Write docs/images and fill the samples of output in."""
+    root = docs.parent
+    scenario = load_scenario(root / EXAMPLE)
+    (docs / "images").mkdir(exist_ok=True)
+    # The published layout with a quarter of the batch, so that single passes can be seen.
+    job = scenario.file.job.model_copy(update={"global_batch_size": 256})
+    smaller = scenario.model_copy(update={"file": scenario.file.model_copy(update={"job": job})})
+    layout = ParallelLayout(tp=8, pp=8, dp=16, micro_batch_size=1, recompute=Recompute.FULL)
+    title = "GPT-3 175B, 1024 A100, tp 8, pp 8, dp 16, 16 micro-batches"
+    save_overview(simulate_step(smaller, layout), title, docs / "images" / "step.png")
+    output = output_of(["plan", EXAMPLE], root)
+    for page in _PAGES:
+        fill_block(root / page, "plan", f"```text\n{output}\n```")
+
+
+def output_of(words: list[str], folder: Path) -> str:
+    """Return what `traincast` with these words prints to standard output.
+
+    Raises:
+        InputError: it does not exit with 0.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "traincast", *words],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": _COLUMNS, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        rule = f"exits with {done.returncode}: {done.stderr.strip()}"
+        raise InputError(Problem(where=f"traincast {' '.join(words)}", rule=rule))
+    lines = (line.rstrip() for line in done.stdout.splitlines())
+    return "\n".join(lines).strip("\n")

@@ -1,0 +1,143 @@
+"""What the verbs compute: one step of a scenario's layout, a plan, a validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simulator.errors import InputError, Problem
+from simulator.parallel.layout import ParallelLayout
+from simulator.results import StepResult
+from simulator.scenario import Scenario, load_scenario
+
+if TYPE_CHECKING:
+    from calibrate.validation import Validation
+    from planner import Plan
+    from simulator.api import Forecaster
+
+_DETAILED_MICRO_BATCHES = 2
+"""Micro-batches whose passes are traced operator by operator."""
+
+
+def estimate_step(
+    scenario: Scenario | Path | str, layout: ParallelLayout | None = None
+) -> StepResult:
+    """Return the closed-form forecast of one step; `layout` is by default the scenario's.
+
+    >>> round(estimate_step("examples/llama3.1-8b-dgx-h100.toml").breakdown.bubble, 3)
+    0.0
+
+    Raises:
+        InputError: the scenario or the layout breaks a rule; all of them are listed.
+    """
+    forecaster, chosen = _prepare(read_scenario(scenario), layout)
+    return forecaster.estimate(chosen)
+
+
+def simulate_step(
+    scenario: Scenario | Path | str, layout: ParallelLayout | None = None
+) -> StepResult:
+    """Return the event-simulated forecast of one step, with its spans.
+
+    It differs from `estimate_step` only where transfers share a link.
+
+    Raises:
+        InputError: the scenario or the layout breaks a rule; all of them are listed.
+    """
+    forecaster, chosen = _prepare(read_scenario(scenario), layout)
+    return forecaster.simulate(chosen)
+
+
+def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str, Any]:
+    """Return the simulated step of the scenario's layout as a Chrome trace (JSON).
+
+    The passes of the first micro-batches are shown with the operators and collectives in them.
+    """
+    from reports.trace import step_trace
+    from simulator.cost.timeline import operator_spans
+
+    loaded = read_scenario(scenario)
+    forecaster, layout = _prepare(loaded, None)
+    program = forecaster.program(layout)
+    inside = operator_spans(forecaster.costs, program, result.spans, _DETAILED_MICRO_BATCHES)
+    return step_trace(result, inside, loaded.title)
+
+
+def plan(
+    scenario: Scenario | Path | str,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Plan:
+    """Return the fastest layouts of a scenario that fit, and why the others were refused.
+
+    Where nothing fits, `layouts` is empty and `nearest` says what comes closest. `progress` is told
+    how many layouts are settled, of how many.
+
+    Raises:
+        InputError: the scenario breaks a rule.
+    """
+    import planner
+
+    return planner.plan(read_scenario(scenario), progress=progress)
+
+
+def validate(rows: Path | str, profile: str | None = None, stack: str | None = None) -> Validation:
+    """Return every measured row of a CSV file beside its forecast.
+
+    `profile` and `stack` (a shipped name or a .toml file) take the place of what the rows name.
+
+    Raises:
+        InputError: the file cannot be read, or there is no such profile or stack.
+    """
+    from calibrate.validation import validate_rows
+
+    return validate_rows(rows, profile, stack)
+
+
+def read_scenario(scenario: Scenario | Path | str) -> Scenario:
+    """Return a scenario, read from its file where it is a path."""
+    return scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+
+
+def scenario_layout(scenario: Scenario) -> ParallelLayout:
+    """Return the layout that a scenario gives; dp, left out, is what fills the cluster.
+
+    Raises:
+        InputError: it gives none, or tp x cp x pp does not divide the cluster.
+    """
+    layout = scenario.file.layout
+    if layout is None:
+        raise InputError(
+            Problem(
+                where=scenario.where,
+                key="layout",
+                rule="this scenario has no layout to simulate",
+                fix="add a [layout] table, or let `traincast plan` find one",
+            )
+        )
+    if "dp" in layout.model_fields_set:
+        return layout
+    inner, world = layout.tp * layout.cp * layout.pp, scenario.world_size
+    if world % inner:
+        raise InputError(
+            Problem(
+                where=scenario.where,
+                key="layout",
+                found=f"tp {layout.tp} x cp {layout.cp} x pp {layout.pp} = {inner}",
+                rule=f"tp x cp x pp must divide the {world} accelerators of the cluster",
+                fix="another tp, cp or pp, or another number of nodes",
+            )
+        )
+    return layout.model_copy(update={"dp": world // inner})
+
+
+def _prepare(
+    scenario: Scenario, layout: ParallelLayout | None
+) -> tuple[Forecaster, ParallelLayout]:
+    from simulator.api import Forecaster
+
+    chosen = layout or scenario_layout(scenario)
+    forecaster = Forecaster.of(scenario)
+    forecaster.check(chosen, scenario.where)
+    return forecaster, chosen
