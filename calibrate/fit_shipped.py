@@ -39,7 +39,7 @@ HEAD_DIMS = (64, 128, 256)
 _LAYOUTS = "simumax_gemm_layouts"
 _MEMORY = "memop_neusight"
 _DIGITS = 4
-_HALF = "clocks in a training run half-way between those of short and of long bursts"
+_LONG_BURST = "Assumed: GEMMs without end are as fast as one long burst; none were timed"
 _LIKE_A100 = "Assumed: the shares of the A100; start as of the smallest GEMMs in a CUDA graph"
 _BACKWARD = (
     "Assumed: compute of the backward pass 2.9 times the forward pass's, 5 products against 2 at "
@@ -101,7 +101,7 @@ def _in_training(
 ) -> tuple[dict[Dtype, GemmConstants], list[FitRecord]]:
     """Return the constants with their factors of a training run; those of bf16 serve all."""
     if not shipped.sustained:
-        return _half_throttled(burst)
+        return burst, [_nominal(f"gemm.{d.value}.sustained", _LONG_BURST) for d in burst]
     read = read_layouts(tables / f"{_LAYOUTS}.csv", shipped.sustained)
     fit = fit_sustained(read, dtype=Dtype.BF16, gpu=gpu, burst=burst[Dtype.BF16])
     factors = {name: getattr(fit.constants, name) for name in FACTORS}
@@ -110,28 +110,14 @@ def _in_training(
     if shipped.only_layouts:
         del factors["sustained_factor"]
         text = f"{_files(_LAYOUTS)}: only the ratios between layouts, since {shipped.only_layouts}"
-        constants, records = _half_throttled(burst)
-        constants = {dtype: own.model_copy(update=factors) for dtype, own in constants.items()}
-        return constants, [_fitted(f"gemm.{Dtype.BF16.value}.layouts", text, fit), *records]
+        records = [_fitted(f"gemm.{Dtype.BF16.value}.layouts", text, fit)]
+        records += [_nominal(f"gemm.{d.value}.sustained", _LONG_BURST) for d in burst]
     constants = {dtype: own.model_copy(update=factors) for dtype, own in burst.items()}
     for dtype in burst:
         if dtype is not Dtype.BF16:
             what = f"gemm.{dtype.value}.sustained"
             records.append(_nominal(what, "Assumed: as much slower than a burst as in bf16"))
     return constants, records
-
-
-def _half_throttled(
-    burst: dict[Dtype, GemmConstants],
-) -> tuple[dict[Dtype, GemmConstants], list[FitRecord]]:
-    """Return the constants with the assumed factor of a training run of unmeasured GPUs."""
-    constants = {
-        dtype: own.model_copy(update={"sustained_factor": round(1 + own.throttle / 2, _DIGITS)})
-        for dtype, own in burst.items()
-    }
-    return constants, [
-        _nominal(f"gemm.{dtype.value}.sustained", f"Assumed: {_HALF}") for dtype in burst
-    ]
 
 
 def _attention(

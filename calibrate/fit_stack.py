@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,47 +33,32 @@ _PRIOR = 0.5
 """Weight, in rows x `_SOFT`, of staying near the start: settles what the rows leave open."""
 _DIGITS = 3
 COMPUTE_SCALE = "compute_scale"
+"""Free for each accelerator among the rows; written "compute_scale.h100_sxm" here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Free:
-    """One constant that may be fitted: its range and how a stack gets another value of it."""
+    """One constant that may be fitted: its range, and where the fit starts."""
 
     low: float
     high: float
     start: float
-    put: Callable[[Stack, float, Sequence[str]], Stack]
-
-
-def _put_scale(stack: Stack, value: float, accelerators: Sequence[str]) -> Stack:
-    scale = {**stack.fit.scale, **dict.fromkeys(accelerators, value)}
-    return stack.model_copy(update={"fit": stack.fit.model_copy(update={"scale": scale})})
-
-
-def _key(table: str, key: str) -> Callable[[Stack, float, Sequence[str]], Stack]:
-    def put(stack: Stack, value: float, _: Sequence[str]) -> Stack:
-        record = getattr(stack, table).model_copy(update={key: value})
-        return stack.model_copy(update={table: record})
-
-    return put
 
 
 FREE = {
-    COMPUTE_SCALE: Free(low=0.7, high=2.0, start=1.0, put=_put_scale),
-    "kernels.memory_factor": Free(
-        low=0.7, high=3.0, start=1.0, put=_key("kernels", "memory_factor")
-    ),
-    "overlap.tensor_fraction": Free(
-        low=0.0, high=1.0, start=0.5, put=_key("overlap", "tensor_fraction")
-    ),
-    "kernels.cpu_launch": Free(low=1e-6, high=3e-5, start=8e-6, put=_key("kernels", "cpu_launch")),
+    COMPUTE_SCALE: Free(low=0.7, high=2.0, start=1.0),
+    "kernels.memory_factor": Free(low=0.7, high=3.0, start=1.0),
+    "overlap.tensor_fraction": Free(low=0.0, high=1.0, start=0.5),
+    "kernels.cpu_launch": Free(low=1e-6, high=3e-5, start=8e-6),
 }
+_Case = tuple[str, StepCase, float]
 
 
 def fit_stack(stack: Stack, folder: Path) -> dict[str, float]:
     """Return the value of each of the stack's free constants.
 
-    Minimises the arctan loss of log(predicted / measured), which slow outliers hardly move, over the stack's rows.
+    Minimises the arctan loss of log(predicted / measured), which slow outliers hardly move, over
+    the stack's rows.
 
     Raises:
         InputError: a constant that cannot be fitted, or a row that is not in `folder`.
@@ -84,32 +69,59 @@ def fit_stack(stack: Stack, folder: Path) -> dict[str, float]:
     if missing:
         rule = "no such step row"
         raise InputError(*(Problem(where=str(folder), key=name, rule=rule) for name in missing))
-    free = [FREE[name] for name in stack.fit.free]
-    start = np.array([(f.start - f.low) / (f.high - f.low) for f in free])
+    names = _names(stack, cases)
+    free = [FREE[COMPUTE_SCALE if name.startswith(COMPUTE_SCALE) else name] for name in names]
+    low, width = np.array([f.low for f in free]), np.array([f.high - f.low for f in free])
+    start = (np.array([f.start for f in free]) - low) / width
 
     def errors(shares: Any) -> Any:
-        values = _values(stack, shares)
+        values = dict(zip(names, low + width * shares, strict=True))
         log = [_log_error(case, measured, values) for _, case, measured in cases]
         return np.array([*log, *(_PRIOR * _SOFT * (shares - start))])
 
     found = least_squares(
-        errors, start, bounds=(0.0, 1.0), loss="arctan", f_scale=_SOFT, diff_step=1e-3
+        errors, start, bounds=(0.0, 1.0), loss="arctan", f_scale=_SOFT, diff_step=np.array(1e-3)
     )
-    return {name: float(f"{value:.{_DIGITS}g}") for name, value in _values(stack, found.x).items()}
+    best = low + width * found.x
+    return {name: float(f"{v:.{_DIGITS}g}") for name, v in zip(names, best, strict=True)}
 
 
-def write_constants(stack: Stack, values: Mapping[str, float], accelerators: set[str]) -> None:
+def with_constants(stack: Stack, values: Mapping[str, float]) -> Stack:
+    """Return a stack with fitted constants put in."""
+    for name, value in values.items():
+        table, key = name.split(".")
+        if table == COMPUTE_SCALE:
+            fit = stack.fit.model_copy(update={"scale": {**stack.fit.scale, key: value}})
+            stack = stack.model_copy(update={"fit": fit})
+        else:
+            record = getattr(stack, table).model_copy(update={key: value})
+            stack = stack.model_copy(update={table: record})
+    return stack
+
+
+def write_constants(stack: Stack, values: Mapping[str, float]) -> None:
     """Put fitted constants into the shipped stack file, leaving the rest of it as it stands."""
     path = STACK_FOLDER / f"{stack.name}.toml"
     document: Any = tomlkit.parse(read_text(path))
     for name, value in values.items():
-        if name == COMPUTE_SCALE:
-            scale = document["fit"].setdefault("scale", tomlkit.inline_table())
-            scale.update(dict.fromkeys(sorted(accelerators), value))
+        table, key = name.split(".")
+        if table == COMPUTE_SCALE:
+            document["fit"].setdefault("scale", tomlkit.inline_table())[key] = value
         else:
-            table, key = name.split(".")
             document[table][key] = f"{value * 1e6:g} us" if key == "cpu_launch" else value
     write_atomic(path, tomlkit.dumps(document))
+
+
+def _names(stack: Stack, cases: Sequence[_Case]) -> list[str]:
+    """Return the free constants, the compute scale once for each accelerator."""
+    accelerators = sorted({case.profile.constants.accelerator for _, case, _ in cases})
+    names: list[str] = []
+    for name in stack.fit.free:
+        if name == COMPUTE_SCALE:
+            names += [f"{COMPUTE_SCALE}.{accelerator}" for accelerator in accelerators]
+        else:
+            names.append(name)
+    return names
 
 
 def _check(stack: Stack) -> None:
@@ -129,7 +141,7 @@ def _check(stack: Stack) -> None:
         )
 
 
-def _cases(stack: Stack, folder: Path) -> Iterator[tuple[str, StepCase, float]]:
+def _cases(stack: Stack, folder: Path) -> Iterator[_Case]:
     forecasts = StepForecasts(None, None)
     for path in sorted(folder.glob("*.csv")):
         for raw in read_table(path).rows:
@@ -141,17 +153,8 @@ def _cases(stack: Stack, folder: Path) -> Iterator[tuple[str, StepCase, float]]:
                 yield name, forecasts.read(row), measured
 
 
-def _values(stack: Stack, shares: Any) -> dict[str, float]:
-    return {
-        name: FREE[name].low + float(share) * (FREE[name].high - FREE[name].low)
-        for name, share in zip(stack.fit.free, shares, strict=True)
-    }
-
-
 def _log_error(case: StepCase, measured: float, values: Mapping[str, float]) -> float:
-    stack = case.stack
-    for name, value in values.items():
-        stack = FREE[name].put(stack, value, [case.profile.constants.accelerator])
+    stack = with_constants(case.stack, values)
     forecaster = Forecaster(case.model, case.job, stack, case.profile, case.layout.world_size)
     return float(np.log(forecaster.step_time(case.layout) / measured))
 
@@ -161,8 +164,7 @@ def _main() -> None:
     parser.add_argument("stack", help="name of a shipped stack with fit.rows")
     stack = load_stack(parser.parse_args().stack)
     steps = Path(os.environ.get("TRAINCAST_DATA", "../shared/data")) / "steps"
-    accelerators = {case.profile.constants.accelerator for _, case, _ in _cases(stack, steps)}
-    write_constants(stack, fit_stack(stack, steps), accelerators)
+    write_constants(stack, fit_stack(stack, steps))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import nsmallest
+from itertools import takewhile
 
 from simulator.api import Forecaster
 from simulator.parallel.layout import ParallelLayout, Recompute, ScheduleName
@@ -23,13 +24,13 @@ class Feasible:
     too_large: int
     """Layouts that need more than the limit."""
     nearest: tuple[ParallelLayout, ...]
-    """Those of them that need least, smallest first."""
+    """Where nothing fits: the layouts that need least, smallest first."""
 
 
 def divide_by_memory(
     forecaster: Forecaster, layouts: Iterable[ParallelLayout], limit: float, keep: int
 ) -> Feasible:
-    """Return which of `layouts` need at most `limit` bytes, and the `keep` nearest of the others.
+    """Return which of `layouts` need at most `limit` bytes; if none does, the `keep` nearest.
 
     Memory never falls when the micro-batch grows and all else stays, so that in each family of
     layouts that differ in nothing else the first that is too large settles those above it.
@@ -37,20 +38,46 @@ def divide_by_memory(
     families: dict[LayoutKey, list[ParallelLayout]] = {}
     for layout in layouts:
         families.setdefault(_family(layout), []).append(layout)
+    memory = _Memory(forecaster)
     fitting: list[ParallelLayout] = []
-    over: list[tuple[float, LayoutKey, ParallelLayout]] = []
-    too_large = 0
     for family in families.values():
         family.sort(key=lambda layout: layout.micro_batch_size)
-        for position, layout in enumerate(family):
-            peak = forecaster.peak_memory(layout)
-            if peak > limit:
-                over.append((peak, layout_key(layout), layout))
-                too_large += len(family) - position
-                break
-            fitting.append(layout)
-    nearest = tuple(layout for _, _, layout in nsmallest(keep, over))
-    return Feasible(fitting=tuple(fitting), too_large=too_large, nearest=nearest)
+        if memory.states(family[0]) <= limit:
+            fitting += takewhile(lambda layout: memory.peak(layout) <= limit, family)
+    return Feasible(
+        fitting=tuple(fitting),
+        too_large=sum(map(len, families.values())) - len(fitting),
+        nearest=() if fitting else _nearest([f[0] for f in families.values()], memory, keep),
+    )
+
+
+class _Memory:
+    """Remembers what layouts have in common: the bytes of their weights and states."""
+
+    def __init__(self, forecaster: Forecaster) -> None:
+        self.peak = forecaster.peak_memory
+        self._states = forecaster.state_memory
+        self._found: dict[LayoutKey, float] = {}
+
+    def states(self, layout: ParallelLayout) -> float:
+        """Return bytes that a layout needs at least, equal for all that cut the model alike."""
+        key = (layout.tp, layout.pp, layout.cp, layout.dp, layout.vpp, layout.zero_stage)
+        if key not in self._found:
+            self._found[key] = self._states(layout)
+        return self._found[key]
+
+
+def _nearest(
+    layouts: list[ParallelLayout], memory: _Memory, keep: int
+) -> tuple[ParallelLayout, ...]:
+    """Return the `keep` layouts of least peak memory, looking first where the states are small."""
+    best: list[tuple[float, LayoutKey, ParallelLayout]] = []
+    for layout in sorted(layouts, key=memory.states):
+        if len(best) == keep and memory.states(layout) > best[-1][0]:
+            break
+        insort(best, (memory.peak(layout), layout_key(layout), layout))
+        del best[keep:]
+    return tuple(layout for _, _, layout in best)
 
 
 def layout_key(layout: ParallelLayout) -> LayoutKey:

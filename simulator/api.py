@@ -21,7 +21,7 @@ from simulator.estimate import (
 from simulator.hardware.profile import Profile
 from simulator.parallel.checks import check_layout
 from simulator.parallel.layout import DataParallel, ParallelLayout
-from simulator.parallel.memory import ChunkMemory, stage_memory
+from simulator.parallel.memory import ChunkMemory, InFlight, stage_memory
 from simulator.parallel.program import Chunk, StepProgram, build_program
 from simulator.results import Breakdown, Category, MemoryUse, Provenance, Span, StepResult
 from simulator.scenario import Scenario
@@ -146,12 +146,24 @@ class Forecaster:
     def peak_memory(self, layout: ParallelLayout) -> float:
         """Return the reserved bytes of the fullest stage of a legal layout, and nothing else.
 
-        Of neighbouring stages with equal chunks the first holds most micro-batches in flight, so that it alone
-        is looked at.
+        Of neighbouring stages with equal chunks the first holds most micro-batches in flight, so
+        that it alone is looked at.
         """
         program = self.program(layout)
         stages = [first for first, _ in program.runs_of_stages()]
         return max(use.reserved for use in self._memory(program, stages))
+
+    def state_memory(self, layout: ParallelLayout) -> float:
+        """Return the reserved bytes of the fullest stage of a legal layout before any pass.
+
+        It is part of `peak_memory`, and the same for all micro-batch sizes, schedules of equal vpp,
+        recompute and sequence_parallel.
+        """
+        program = self.program(layout)
+        chunks = [ChunkMemory(kept=0.0, transient=0.0, logits=0.0)] * layout.vpp
+        nothing = InFlight(by_chunk={}, moment="before any pass")
+        stages = [first for first, _ in program.runs_of_stages()]
+        return max(stage_memory(program, s, chunks, nothing).reserved for s in stages)
 
     def _memory(
         self, program: StepProgram, stages: Iterable[int] | None = None

@@ -15,9 +15,11 @@ from simulator.workload.stack import (
     stack_names,
 )
 
-_FLASH_SINCE = 2023
+_FLASH_SINCE = 2024
 """From this year on Megatron-LM runs use flash attention and bf16."""
 _YEAR = re.compile(r"\b(20[0-4]\d)\b")
+_RELEASE = re.compile(r"\b(\d\d)\.(?:0[1-9]|1[0-2])\b")
+"""NVIDIA's releases are named by year and month, such as 24.09."""
 _NO_FLASH = re.compile(r"no flash|unfused|without flash", re.I)
 _NO_OVERLAP = {
     "gradient_reduce": False,
@@ -101,7 +103,10 @@ class Stacks:
             return candidates[0]
         wanted = AttentionKernel.FLASH if _is_recent(row) else AttentionKernel.UNFUSED
         alike = [stack for stack in candidates if stack.kernels.attention is wanted]
-        chosen = (alike or candidates)[0]
+        year = max(_years(row), default=0)
+        chosen = max(
+            alike or candidates, key=lambda s: (s.since <= year, s.since * (s.since <= year))
+        )
         row.assume(f"stack {chosen.name}")
         return chosen
 
@@ -119,11 +124,17 @@ def _is_recent(row: Row) -> bool:
     attention = row.text("attention_kernel")
     if attention:
         return not _NO_FLASH.search(attention)
-    text = " ".join(row.text(column) for column in ("run_date", "framework_version", "source"))
-    years = [int(year) for year in _YEAR.findall(text)]
+    years = _years(row)
     if years:
         return max(years) >= _FLASH_SINCE
     return row.text("precision").lower().startswith("bf16")
+
+
+def _years(row: Row) -> list[int]:
+    columns = ("run_date", "framework", "framework_version", "source", "attention_kernel")
+    text = " ".join(row.text(column) for column in columns)
+    releases = [2000 + int(year) for year in _RELEASE.findall(row.text("framework"))]
+    return [int(year) for year in _YEAR.findall(text)] + releases
 
 
 def _kernels(row: Row, stack: Stack) -> dict[str, object]:

@@ -107,11 +107,9 @@ class KernelCosts:
         """Return the cost of a block: its pieces in turn, less what collectives hide behind, and
         at least the CPU time to launch it all.
         """
-        operators = {
-            piece.name: self.operator_seconds(piece)
-            for piece in block.pieces
-            if not isinstance(piece, CommWork)
-        }
+        operators = self._settled(
+            {p: self.operator_seconds(p) for p in block.pieces if not isinstance(p, CommWork)}
+        )
         totals: dict[Category, float] = {}
         pieces, clock, launch = [], 0.0, 0.0
         for piece in block.pieces:
@@ -141,6 +139,22 @@ class KernelCosts:
         return BlockCost(
             seconds=clock + totals[Category.LAUNCH], by_category=totals, pieces=tuple(pieces)
         )
+
+    def _settled(self, seconds: Mapping[Operator, float]) -> dict[str, float]:
+        """Return the seconds by name, with clocks settled to what the block does.
+
+        `operator_seconds` is for matrix units that are always busy. Where they are busy for a
+        share x of the time, clocks fall by x of the GEMM constants' `throttle`.
+        """
+        matrix = sum(t for piece, t in seconds.items() if not isinstance(piece, MemoryBound))
+        whole = sum(seconds.values())
+        throttle = self.gemm_constants.throttle
+        share = matrix / whole if whole else 0.0
+        settled = (1 + throttle * share) / (1 + throttle)
+        return {
+            piece.name: t * settled if isinstance(piece, Gemm) else t
+            for piece, t in seconds.items()
+        }
 
     def _accumulates(self, gemm: Gemm) -> bool:
         """Whether the GEMM adds to the fp32 gradient itself."""

@@ -66,7 +66,7 @@ class GemmConstants(FileRecord):
     layout_factor: dict[GemmLayout, float] = Field(default_factory=dict)
     """Compute time of a layout over the forward layout; 1 where it is not named."""
     sustained_factor: float = Field(default=1.0, gt=0)
-    """Compute time in a training run over that of a burst too short for clocks to fall."""
+    """Compute time of GEMMs without end over that of one long burst."""
     cast: CastConstants | None = None
     """Casting the activations to this dtype; None where no cast was measured."""
 

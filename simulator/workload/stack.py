@@ -134,6 +134,8 @@ class Stack(FileRecord):
     title: str
     frameworks: tuple[str, ...] = ()
     """Beginnings of the `framework` column in measured tables that mean this stack."""
+    since: int = Field(default=0, ge=0, le=9999)
+    """First year of the runs it describes, where a framework has several stacks."""
     kernels: Kernels
     overlap: Overlap
     numerics: Numerics

@@ -8,7 +8,7 @@ from simulator.api import Forecaster
 from simulator.files import parse_record
 from simulator.hardware.constants import FittedConstants
 from simulator.hardware.kernel_constants import MemoryClass
-from simulator.hardware.profile import Price, Profile, ProfileFile
+from simulator.hardware.profile import Profile, ProfileFile
 from simulator.scenario import ClusterFile, Scenario, ScenarioFile, SearchFile
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ImportedModel, ModelSpec

@@ -78,8 +78,8 @@ def test_pages_are_the_same_every_time() -> None:
 def test_a_schedule_is_drawn_as_it_runs() -> None:
     schedule = build_schedule(ScheduleName.ONE_F_ONE_B, 2, 1, 3)
     assert drawing(schedule, 1).splitlines() == [
-        "stage 0  01.aa2bb.cc",
-        "stage 1  .0aa1bb2cc.",
+        "stage 0  01..aa2bb.cc",
+        "stage 1  .0aa1bb2cc..",
     ]
 
 

@@ -302,12 +302,13 @@ def _fitted_stacks() -> str:
         [
             code(stack.name),
             ", ".join(f"{name} x {value:g}" for name, value in sorted(stack.fit.scale.items())),
+            ", ".join(map(code, stack.fit.free)) or "nothing",
             ", ".join(map(code, stack.fit.rows)) or "none",
             f"{100 * stack.fit.spread:g} %: {stack.fit.spread_source}",
         ]
         for stack in map(load_stack, stack_names())
     ]
-    return table(["stack", "fitted scale", "rows that fitted it", "interval"], rows)
+    return table(["stack", "scale", "fitted constants", "rows that fitted it", "interval"], rows)
 
 
 def _fitted_constants() -> str:

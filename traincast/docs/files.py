@@ -161,6 +161,7 @@ def _stack_section(stack: Stack) -> str:
         f"* in measured tables: {', '.join(stack.frameworks) or 'not looked for'}",
         f"* overlaps: {', '.join(hidden) or 'nothing'}",
         f"* measured over modelled compute time: {', '.join(scales) or '1 (nothing fitted)'}",
+        f"* fitted: {', '.join(map(code, fit.free)) or 'nothing'}",
         f"* rows that fitted it: {', '.join(map(code, fit.rows)) or 'none'}",
         f"* interval: {fit.spread_source}",
     ]

@@ -1,0 +1,31 @@
+"""How long whole plans take; the counts that decide it are asserted in tests/planner."""
+
+from __future__ import annotations
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from planner import Plan, plan
+from simulator.scenario import Scenario
+from simulator.workload.job import TrainingJob
+from tests.planner.scenarios import gpt3_175b, llama3_405b, scenario
+
+
+def gpt3_on_1024() -> Scenario:
+    """Return GPT-3 175B on 1,024 accelerators, default search."""
+    job = TrainingJob(global_batch_size=1536, seq_length=2048)
+    return scenario(gpt3_175b(), nodes=128, job=job)
+
+
+def llama3_on_16384() -> Scenario:
+    """Return Llama 3.1 405B on 16,384 accelerators, default search."""
+    job = TrainingJob(global_batch_size=2048, seq_length=8192)
+    return scenario(llama3_405b(), nodes=2048, job=job, stack="torchtitan")
+
+
+@pytest.mark.parametrize(
+    "given", [gpt3_on_1024(), llama3_on_16384()], ids=["gpt3-1024", "llama3-16384"]
+)
+def test_plan(benchmark: BenchmarkFixture, given: Scenario) -> None:
+    answer: Plan = benchmark(plan, given)
+    assert answer.found
