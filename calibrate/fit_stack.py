@@ -29,11 +29,13 @@ from simulator.workload.stack import STACK_FOLDER, Stack, load_stack
 
 _SOFT = 0.03
 """Log error above which a row pulls less: rows differ by some per cent from run to run."""
+_ROUGH = 0.1
+"""The same for the first, rough fit."""
 _PRIOR = 0.5
 """Weight, in rows x `_SOFT`, of staying near the start: settles what the rows leave open."""
 _DIGITS = 3
-COMPUTE_SCALE = "compute_scale"
-"""Free for each accelerator among the rows; written "compute_scale.h100_sxm" here."""
+_PER_ACCELERATOR = ("scale", "attention")
+"""Tables of `fit` with a value for each accelerator; written "scale.h100_sxm" here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,8 @@ class Free:
 
 
 FREE = {
-    COMPUTE_SCALE: Free(low=0.7, high=2.0, start=1.0),
+    "scale": Free(low=0.7, high=2.0, start=1.0),
+    "attention": Free(low=0.7, high=4.0, start=1.0),
     "kernels.memory_factor": Free(low=0.7, high=3.0, start=1.0),
     "overlap.tensor_fraction": Free(low=0.0, high=1.0, start=0.5),
     "kernels.cpu_launch": Free(low=1e-6, high=3e-5, start=8e-6),
@@ -58,7 +61,7 @@ def fit_stack(stack: Stack, folder: Path) -> dict[str, float]:
     """Return the value of each of the stack's free constants.
 
     Minimises the arctan loss of log(predicted / measured), which slow outliers hardly move, over
-    the stack's rows.
+    the stack's rows, starting from the soft-L1 fit.
 
     Raises:
         InputError: a constant that cannot be fitted, or a row that is not in `folder`.
@@ -70,7 +73,7 @@ def fit_stack(stack: Stack, folder: Path) -> dict[str, float]:
         rule = "no such step row"
         raise InputError(*(Problem(where=str(folder), key=name, rule=rule) for name in missing))
     names = _names(stack, cases)
-    free = [FREE[COMPUTE_SCALE if name.startswith(COMPUTE_SCALE) else name] for name in names]
+    free = [FREE.get(name) or FREE[name.partition(".")[0]] for name in names]
     low, width = np.array([f.low for f in free]), np.array([f.high - f.low for f in free])
     start = (np.array([f.start for f in free]) - low) / width
 
@@ -79,10 +82,12 @@ def fit_stack(stack: Stack, folder: Path) -> dict[str, float]:
         log = [_log_error(case, measured, values) for _, case, measured in cases]
         return np.array([*log, *(_PRIOR * _SOFT * (shares - start))])
 
-    found = least_squares(
-        errors, start, bounds=(0.0, 1.0), loss="arctan", f_scale=_SOFT, diff_step=np.array(1e-3)
-    )
-    best = low + width * found.x
+    shares = start
+    for loss, scale in (("soft_l1", _ROUGH), ("arctan", _SOFT)):
+        shares = least_squares(
+            errors, shares, bounds=(0.0, 1.0), loss=loss, f_scale=scale, diff_step=np.array(1e-3)
+        ).x
+    best = low + width * shares
     return {name: float(f"{v:.{_DIGITS}g}") for name, v in zip(names, best, strict=True)}
 
 
@@ -90,8 +95,9 @@ def with_constants(stack: Stack, values: Mapping[str, float]) -> Stack:
     """Return a stack with fitted constants put in."""
     for name, value in values.items():
         table, key = name.split(".")
-        if table == COMPUTE_SCALE:
-            fit = stack.fit.model_copy(update={"scale": {**stack.fit.scale, key: value}})
+        if table in _PER_ACCELERATOR:
+            own = {**getattr(stack.fit, table), key: value}
+            fit = stack.fit.model_copy(update={table: own})
             stack = stack.model_copy(update={"fit": fit})
         else:
             record = getattr(stack, table).model_copy(update={key: value})
@@ -105,20 +111,20 @@ def write_constants(stack: Stack, values: Mapping[str, float]) -> None:
     document: Any = tomlkit.parse(read_text(path))
     for name, value in values.items():
         table, key = name.split(".")
-        if table == COMPUTE_SCALE:
-            document["fit"].setdefault("scale", tomlkit.inline_table())[key] = value
+        if table in _PER_ACCELERATOR:
+            document["fit"].setdefault(table, tomlkit.inline_table())[key] = value
         else:
             document[table][key] = f"{value * 1e6:g} us" if key == "cpu_launch" else value
     write_atomic(path, tomlkit.dumps(document))
 
 
 def _names(stack: Stack, cases: Sequence[_Case]) -> list[str]:
-    """Return the free constants, the compute scale once for each accelerator."""
+    """Return the free constants, those of `_PER_ACCELERATOR` once for each accelerator."""
     accelerators = sorted({case.profile.constants.accelerator for _, case, _ in cases})
     names: list[str] = []
     for name in stack.fit.free:
-        if name == COMPUTE_SCALE:
-            names += [f"{COMPUTE_SCALE}.{accelerator}" for accelerator in accelerators]
+        if name in _PER_ACCELERATOR:
+            names += [f"{name}.{accelerator}" for accelerator in accelerators]
         else:
             names.append(name)
     return names

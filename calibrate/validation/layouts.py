@@ -10,7 +10,7 @@ from calibrate.validation.cells import Row, SkippedRowError
 from simulator.hardware.accelerator import Dtype
 from simulator.parallel.layout import ParallelLayout, Recompute, ScheduleName
 from simulator.workload.job import Optimizer, TrainingJob
-from simulator.workload.stack import Stack
+from simulator.workload.stack import AttentionKernel, Stack
 
 _FSDP = 3
 _NARROW = re.compile(r"fp8|float8|fp4|int8", re.I)
@@ -74,7 +74,7 @@ def layout_of(row: Row, stack: Stack, gpus: int) -> ParallelLayout:
             vpp=vpp,
             micro_batch_size=_micro_batch(row, dp),
             schedule=schedule,
-            sequence_parallel=_sequence_parallel(row, tp),
+            sequence_parallel=_sequence_parallel(row, tp, stack),
             zero_stage=_zero_stage(row, stack),
             recompute=_recompute(row),
         )
@@ -189,8 +189,14 @@ def _schedule(row: Row, vpp: int) -> ScheduleName | None:
     raise SkippedRowError(f"pp_schedule: {row.text('pp_schedule')[:60]!r} is not modelled yet")
 
 
-def _sequence_parallel(row: Row, tp: int) -> bool:
-    return tp > 1 and row.flag("sequence_parallel", default=False)
+def _sequence_parallel(row: Row, tp: int, stack: Stack) -> bool:
+    """Return the cell, or a default where it is blank.
+
+    Stacks with flash attention are taken to split along the sequence, as all published rows of
+    such stacks do that say it; older ones do not.
+    """
+    recent = stack.kernels.attention is AttentionKernel.FLASH
+    return tp > 1 and row.flag("sequence_parallel", default=recent)
 
 
 def _zero_stage(row: Row, stack: Stack) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.stats import rankdata
+from numpy.typing import NDArray
 
 from calibrate.validation.records import (
     Feasibility,
@@ -52,11 +52,22 @@ def rank_correlation(pairs: Sequence[Pair]) -> float | None:
     """Return Spearman's coefficient, ties ranked by their mean; None where it has no meaning."""
     if len(pairs) < _MIN_RANKED:
         return None
-    measured = rankdata(np.array([pair.measured for pair in pairs]))
-    predicted = rankdata(np.array([pair.predicted for pair in pairs]))
+    measured = _ranks([pair.measured for pair in pairs])
+    predicted = _ranks([pair.predicted for pair in pairs])
     if np.ptp(measured) == 0 or np.ptp(predicted) == 0:
         return None
     return float(np.corrcoef(measured, predicted)[0, 1])
+
+
+def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    """Return the rank of each value from 1; equal values share the mean of their ranks.
+
+    >>> _ranks([3.0, 1.0, 3.0]).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, place, counts = np.unique(np.array(values), return_inverse=True, return_counts=True)
+    mean = np.cumsum(counts) - (counts - 1) / 2
+    return np.asarray(mean[place], dtype=np.float64)
 
 
 def regret_of(rows: Iterable[RowResult]) -> Regret | None:

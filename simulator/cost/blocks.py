@@ -62,7 +62,9 @@ class KernelCosts:
         self.dtype = dtype
         self.collectives = collectives
         self.gemm_constants = gemm_constants(profile.constants, dtype)
-        self.scale = stack.fit.scale.get(profile.constants.accelerator, 1.0)
+        accelerator = profile.constants.accelerator
+        self.scale = stack.fit.scale.get(accelerator, 1.0)
+        self.attention_scale = stack.fit.attention.get(accelerator, 1.0)
 
     def operator_seconds(self, operator: Operator) -> float:
         """Return the seconds of all `count` runs of an operator in a training run."""
@@ -83,7 +85,7 @@ class KernelCosts:
                 )
             case FlashAttention():
                 price = flash_backward_seconds if operator.backward else flash_forward_seconds
-                once = price(
+                once = self.attention_scale * price(
                     _attention_shape(operator),
                     dtype=_attention_dtype(self.dtype),
                     gpu=gpu,

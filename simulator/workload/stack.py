@@ -116,9 +116,11 @@ class Fit(FileRecord):
 
     scale: dict[str, float] = Field(default_factory=dict)
     """Accelerator-constants name -> measured over modelled compute time."""
+    attention: dict[str, float] = Field(default_factory=dict)
+    """Accelerator-constants name -> time of the stack's attention kernel over that of the kernel
+    which the constants were fitted on; on top of `scale`."""
     free: tuple[str, ...] = ()
-    """Constants that were fitted: "compute_scale" (`scale`), or keys such as
-    "kernels.memory_factor"."""
+    """Constants that were fitted: "scale", "attention", or keys such as "kernels.memory_factor"."""
     rows: tuple[str, ...] = Field(default=(), max_length=10)
     """Ids of the step rows used; they never count as validation."""
     spread: float = Field(default=0.08, gt=0, lt=1)

@@ -21,7 +21,7 @@ def fill_block(path: Path, name: str, body: str) -> None:
 def filled(text: str, name: str, body: str, where: str = "") -> str:
     """Return `text` with its block `name` replaced.
 
-    >>> filled("<!-- begin a -->old<!-- end a -->", "a", "new").split()[3:5]
+    >>> filled("<!-- begin a -->old<!-- end a -->", "a", "new").split()[4:6]
     ['new', '<!--']
     """
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
