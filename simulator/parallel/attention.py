@@ -123,7 +123,7 @@ def core_backward(attention: AttentionSpec, heads: LocalHeads, shard: Shard) -> 
 
 def _saved_input(hidden: int, shard: Shard) -> float:
     """Bytes kept of the input of a column-parallel layer; split over tp with sequence parallel."""
-    return shard.element * shard.residual_tokens * hidden
+    return shard.element * shard.kept_tokens * hidden
 
 
 def _rope(name: str, attention: AttentionSpec, heads: LocalHeads, shard: Shard) -> list[Piece]:

@@ -89,7 +89,7 @@ def head_passes(hidden: int, vocab: int, shard: Shard) -> PassPair:
     forward: list[Piece] = [*norm_forward("head.norm", hidden, shard)]
     if shard.sequence_parallel:
         forward.append(shard.tensor_comm("head.gather", Collective.ALL_GATHER, hidden, ("head",)))
-    kept_input = shard.element * shard.residual_tokens * hidden
+    kept_input = shard.element * shard.kept_tokens * hidden
     forward += linear_forward("head", t, vocab, hidden, kept_input)
     loss = _memory("head.loss", loss_bytes, kind)
     forward.append(replace(loss, launches=launches))

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from simulator.errors import InputError, Problem
 from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
-from simulator.parallel.partition import partition_layers
+from simulator.parallel.partition import head_cost, partition_layers
 from simulator.workload.job import TrainingJob
 from simulator.workload.layer import AttentionSpec, LinearSpec, MlpSpec
 from simulator.workload.model import ModelSpec
@@ -178,7 +178,7 @@ def _pipeline(
             "vpp = 1, or another micro_batch_size or dp",
         )
     try:
-        partition_layers(layout, model.num_hidden_layers, stack.partition)
+        partition_layers(layout, model.num_hidden_layers, stack.partition, head_cost(model))
     except InputError as error:
         yield Violation(reason=Reason.LAYERS, problem=error.problems[0])
 

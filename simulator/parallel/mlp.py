@@ -32,9 +32,7 @@ def mlp_forward(layer: LayerSpec, mlp: MlpSpec, shard: Shard) -> list[Piece]:
     return [
         *norm_forward("mlp.norm", hidden, shard),
         *open_branch_forward("mlp.up", hidden, shard),
-        *linear_forward(
-            "mlp.up", t, _up_width(mlp, width), hidden, e * shard.residual_tokens * hidden
-        ),
+        *linear_forward("mlp.up", t, _up_width(mlp, width), hidden, e * shard.kept_tokens * hidden),
         _activation("mlp.activation", mlp, width, shard, backward=False),
         *linear_forward("mlp.down", t, hidden, width, e * t * width),
         *close_branch_forward("mlp.down", layer, shard),
@@ -61,7 +59,7 @@ def linear_block_forward(
 ) -> list[Piece]:
     """Return the forward pass of one matrix in the place of a branch."""
     hidden = block.hidden_size
-    saved = shard.element * shard.residual_tokens * hidden
+    saved = shard.element * shard.kept_tokens * hidden
     return [
         *norm_forward(f"{name}.norm", hidden, shard),
         *open_branch_forward(name, hidden, shard),

@@ -6,11 +6,16 @@ from itertools import accumulate
 
 from simulator.errors import InputError, Problem
 from simulator.parallel.layout import ParallelLayout
+from simulator.workload.model import ModelSpec
 from simulator.workload.stack import PartitionRule
 
 
-def partition_layers(layout: ParallelLayout, layers: int, rule: PartitionRule) -> tuple[int, ...]:
+def partition_layers(
+    layout: ParallelLayout, layers: int, rule: PartitionRule, head_cost: float = 1.0
+) -> tuple[int, ...]:
     """Return the number of layers of each virtual stage, in model order; they add up to `layers`.
+
+    `head_cost` is what the output head costs, in layers; only the rule "by-cost" asks.
 
     Raises:
         InputError: the layers cannot be spread so; names the splits that can.
@@ -32,8 +37,10 @@ def partition_layers(layout: ParallelLayout, layers: int, rule: PartitionRule) -
             return _even(layout, layers)
         case PartitionRule.BALANCED:
             return balanced(layers, stages)
-        case PartitionRule.EMBEDDING_COUNTS | PartitionRule.BY_COST:
+        case PartitionRule.EMBEDDING_COUNTS:
             return _ends_count(layers, stages)
+        case PartitionRule.BY_COST:
+            return _by_cost(layers, stages, head_cost)
 
 
 def balanced(layers: int, stages: int) -> tuple[int, ...]:
@@ -44,6 +51,29 @@ def balanced(layers: int, stages: int) -> tuple[int, ...]:
     """
     each, extra = divmod(layers, stages)
     return tuple(each + (i < extra) for i in range(stages))
+
+
+def head_cost(model: ModelSpec) -> float:
+    """Return the weights of the output head over those of an average layer."""
+    layers = sum(layer.parameters * n for layer, n in model.layer_groups().items())
+    return model.vocab_size * model.hidden_size * model.num_hidden_layers / layers
+
+
+def _by_cost(layers: int, stages: int, head: float) -> tuple[int, ...]:
+    """A stage takes layers until their cumulated cost is above its share of the whole.
+
+    Source: nanotron src/nanotron/models/base.py, build_model.
+
+    >>> _by_cost(16, 4, 4.0)
+    (6, 5, 5, 0)
+    """
+    share, stage = (layers + head) / stages, 0
+    counts = [0] * stages
+    for number in range(1, layers + 1):
+        counts[stage] += 1
+        if number > share * (stage + 1) and stage < stages - 1:
+            stage += 1
+    return tuple(counts)
 
 
 def _given(given: tuple[int, ...], layers: int, stages: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from simulator.parallel.layout import (
     axis_group,
     group_shape,
 )
-from simulator.parallel.partition import partition_layers
+from simulator.parallel.partition import head_cost, partition_layers
 from simulator.parallel.shard import Shard, make_shard
 from simulator.workload.job import TrainingJob
 from simulator.workload.layer import AttentionSpec, LayerSpec
@@ -115,7 +115,7 @@ def build_program(
         InputError: the layers cannot be spread over the stages.
     """
     shard = make_shard(layout, job, stack, domain_size)
-    counts = partition_layers(layout, model.num_hidden_layers, stack.partition)
+    counts = partition_layers(layout, model.num_hidden_layers, stack.partition, head_cost(model))
     vocab = local_vocab(model.vocab_size, job.make_vocab_size_divisible_by, layout.tp)
     chunks = _chunks(model, counts, _cut(model, stack, layout, vocab))
     data = axis_group(layout, Axis.DATA, domain_size)

@@ -67,8 +67,10 @@ def open_branch_backward(name: str, hidden: int, shard: Shard, gemms: list[Piece
     if not shard.sequence_parallel:
         reduce = Collective.ALL_REDUCE
         return [*gemms, shard.tensor_comm(f"{name}.grad_input", reduce, hidden, (wgrad,))]
+    gather = shard.tensor_comm(f"{name}.regather", Collective.ALL_GATHER, hidden, (dgrad,))
+    again: list[Piece] = [] if shard.kernels.keeps_gathered else [gather]
     return [
-        shard.tensor_comm(f"{name}.regather", Collective.ALL_GATHER, hidden, (dgrad,)),
+        *again,
         *gemms,
         shard.tensor_comm(f"{name}.grad_input", Collective.REDUCE_SCATTER, hidden, (wgrad,)),
     ]

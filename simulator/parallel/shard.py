@@ -40,6 +40,11 @@ class Shard:
         """Tokens that norms and residuals of this rank see: tokens / tp with sequence parallel."""
         return self.tokens / self.tp if self.sequence_parallel else float(self.tokens)
 
+    @property
+    def kept_tokens(self) -> float:
+        """Tokens that are kept of the input of a column-parallel layer."""
+        return float(self.tokens) if self.kernels.keeps_gathered else self.residual_tokens
+
     def tensor_comm(
         self, name: str, collective: Collective, hidden_size: int, hidden_by: tuple[str, ...]
     ) -> CommWork:

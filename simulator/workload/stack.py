@@ -48,6 +48,9 @@ class Kernels(FileRecord):
     fused_norm: bool = True
     dropout: bool = False
     """Whether hidden and attention dropout run (GPT-3 style recipes)."""
+    keeps_gathered: bool = False
+    """With sequence parallelism, keep the gathered input of a column-parallel layer for the backward
+    pass instead of gathering it again."""
     accumulate_bytes: float = Field(default=0.0, ge=0)
     """Bytes moved a parameter and micro-batch to add a weight gradient outside its GEMM."""
     fused_loss: bool = False
