@@ -103,7 +103,7 @@ def _simulated(
     """Return the layouts ranked by the event engine."""
     results: list[tuple[Ranked, StepResult]] = []
     for ranked in best:
-        results.append((ranked, forecaster.simulate(ranked.layout)))
+        results.append((ranked, forecaster.simulate(ranked.layout, spans=False)))
         bar.reach(bar.done + 1)
     results.sort(key=lambda pair: (pair[1].step_time, layout_key(pair[0].layout)))
     return tuple(

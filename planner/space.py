@@ -52,14 +52,17 @@ _SHAPE = _Level(
     depends=("tp", "cp"),
 )
 _LEVELS = (
-    _Level(reasons=frozenset({Reason.SEQUENCE}), depends=("tp", "cp", "sequence_parallel")),
+    _Level(
+        reasons=frozenset({Reason.SEQUENCE, Reason.STACK}),
+        depends=("tp", "cp", "sequence_parallel"),
+    ),
     _Level(reasons=frozenset({Reason.BATCH}), depends=("dp", "micro_batch_size")),
     _Level(
         reasons=frozenset({Reason.SCHEDULE, Reason.LAYERS}),
         depends=("pp", "dp", "micro_batch_size", "schedule", "vpp"),
     ),
     _Level(reasons=frozenset({Reason.ZERO, Reason.DATA_PARALLEL}), depends=("pp", "zero_stage")),
-    _Level(reasons=frozenset(), depends=()),
+    _Level(reasons=frozenset({Reason.STACK}), depends=("recompute",)),
 )
 
 
@@ -114,7 +117,7 @@ class _Walk:
         level, rest = _LEVELS[number], options[number + 1 :]
         for choice in options[number]:
             chosen = axes | choice
-            broken = self._verdict(level, chosen) if level.reasons else None
+            broken = self._verdict(level, chosen)
             if broken is not None:
                 self._refuse(broken, rest)
             elif rest:

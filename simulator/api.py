@@ -95,9 +95,13 @@ class Forecaster:
         return self._result(step, timing, self.step_time(layout))
 
     def simulate(
-        self, layout: ParallelLayout, *, slowdown: Sequence[float] | None = None
+        self,
+        layout: ParallelLayout,
+        *,
+        slowdown: Sequence[float] | None = None,
+        spans: bool = True,
     ) -> StepResult:
-        """Return the event-simulated forecast of a legal layout, with its spans.
+        """Return the event-simulated forecast of a legal layout, with its timeline if `spans`.
 
         It differs from the estimate only where transfers share a link, or where `slowdown[s]`
         makes stage s slower.
@@ -114,7 +118,8 @@ class Forecaster:
             else timing.step_time
         )
         result = self._result(step, timing, mean, slowdown)
-        return replace(result, events=run.events, spans=_spans(step, timing))
+        timeline = _spans(step, timing) if spans else ()
+        return replace(result, events=run.events, spans=timeline)
 
     def memory(self, layout: ParallelLayout) -> tuple[MemoryUse, ...]:
         """Return the memory of one rank of each stage of a legal layout."""

@@ -101,7 +101,12 @@ class Stacks:
         candidates = [self._shipped[name] for name, n in lengths.items() if n == longest]
         if len(candidates) == 1:
             return candidates[0]
-        chosen = max(candidates, key=lambda stack: _fitness(stack, _year(row)))
+        wanted = AttentionKernel.FLASH if _is_recent(row) else AttentionKernel.UNFUSED
+        alike = [stack for stack in candidates if stack.kernels.attention is wanted]
+        year = max(_years(row), default=0)
+        chosen = max(
+            alike or candidates, key=lambda s: (s.since <= year, s.since * (s.since <= year))
+        )
         row.assume(f"stack {chosen.name}")
         return chosen
 
@@ -114,38 +119,30 @@ class Stacks:
         return self._changed[key]
 
 
-def _year(row: Row) -> int:
-    """Return the year of a row's software: stated, else from the features that it uses."""
-    columns = ("attention_kernel", "run_date", "framework_version", "framework", "source")
-    text = " ".join(row.text(column) for column in columns)
-    years = [int(year) for year in _YEAR.findall(text)]
-    years += [_CENTURY + int(year) for year in _SHORT_YEAR.findall(text)]
+def _is_recent(row: Row) -> bool:
+    """Return whether a row of a framework with an old and a new stack belongs to the new one."""
+    attention = row.text("attention_kernel")
+    if attention:
+        return not _NO_FLASH.search(attention)
+    years = _years(row)
     if years:
-        return max(years)
-    if "flash" in row.text("attention_kernel").lower() and not _is_unfused(row):
-        return _BF16_SINCE
-    if row.text("precision").lower().startswith("bf16") and not _is_unfused(row):
-        return _BF16_SINCE
-    selective = row.text("recompute").lower().startswith("selective")
-    split = row.text("sequence_parallel").lower() == "true"
-    return _SEQUENCE_PARALLEL_SINCE if selective or split else 0
+        return max(years) >= _FLASH_SINCE
+    return row.text("precision").lower().startswith("bf16")
 
 
-def _fitness(stack: Stack, year: int) -> int:
-    """Return how well a stack of several with the same name fits a year: the newest before it."""
-    since = min((int(each) for each in _YEAR.findall(stack.title)), default=0)
-    return since if since <= year else -since
-
-
-def _is_unfused(row: Row) -> bool:
-    return bool(_NO_FLASH.search(row.text("attention_kernel")))
+def _years(row: Row) -> list[int]:
+    columns = ("run_date", "framework", "framework_version", "source", "attention_kernel")
+    text = " ".join(row.text(column) for column in columns)
+    releases = [2000 + int(year) for year in _RELEASE.findall(row.text("framework"))]
+    return [int(year) for year in _YEAR.findall(text)] + releases
 
 
 def _kernels(row: Row, stack: Stack) -> dict[str, object]:
     text = row.text("attention_kernel")
     update: dict[str, object] = {}
-    if "flash" in text.lower() or _is_unfused(row):
-        kernel = AttentionKernel.UNFUSED if _is_unfused(row) else AttentionKernel.FLASH
+    if "flash" in text.lower() or _NO_FLASH.search(text):
+        flash = not _NO_FLASH.search(text)
+        kernel = AttentionKernel.FLASH if flash else AttentionKernel.UNFUSED
         if kernel is not stack.kernels.attention:
             update["attention"] = kernel
     graphs = row.text("cuda_graph").lower()

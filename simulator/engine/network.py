@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Generator, Hashable
 
 import simpy
 
@@ -10,17 +10,21 @@ from simulator.cost.sharing import max_min_rates
 
 
 class Flow:
-    """Bytes on their way over some links; `done` succeeds when they have arrived."""
+    """Bytes on their way over some links. `done` succeeds when they have arrived, but only if the
+    flow was ever slower than its cap: an undisturbed flow ends when its own clock says so.
+    """
 
-    __slots__ = ("cap", "done", "links", "rate", "remaining", "size", "updated", "version")
+    __slots__ = ("cap", "disturbed", "done", "links", "rate", "remaining", "updated", "version")
 
-    def __init__(self, links: tuple[Hashable, ...], size: float, cap: float, done: simpy.Event):
+    def __init__(
+        self, links: tuple[Hashable, ...], size: float, cap: float, env: simpy.Environment
+    ):
         self.links = links
-        self.size = self.remaining = size
-        self.cap = cap
-        self.done = done
-        self.rate = 0.0
-        self.updated = 0.0
+        self.remaining = size
+        self.cap = self.rate = cap
+        self.updated = env.now
+        self.done = env.event()
+        self.disturbed = False
         self.version = 0
 
 
@@ -31,35 +35,37 @@ class Network:
         self.env = env
         self.capacity = capacity
         self.flows: dict[Hashable, list[Flow]] = {link: [] for link in capacity}
-        self.carried: dict[Hashable, float] = dict.fromkeys(capacity, 0.0)
 
-    def transfer(self, links: tuple[Hashable, ...], size: float, cap: float) -> simpy.Event:
-        """Return an event that succeeds when `size` bytes have passed `links`, at `cap` at most."""
-        flow = Flow(links, size, cap, self.env.event())
-        flow.updated = self.env.now
+    def transfer(
+        self, links: tuple[Hashable, ...], size: float, cap: float
+    ) -> Generator[simpy.Event, None, None]:
+        """Return when `size` bytes have passed `links`, at `cap` bytes/s at most.
+
+        Alone this takes size / cap, the earliest moment at which a flow can end; only a flow that
+        others have slowed meanwhile is then waited for.
+        """
+        assert all(cap <= self.capacity[link] for link in links), (links, cap)
+        flow = Flow(links, size, cap, self.env)
+        crowded = any(self.flows[link] for link in links)
         for link in links:
             self.flows[link].append(flow)
-            self.carried[link] += size
-        self._share(links)
-        return flow.done
+        if crowded:
+            self._share(links)
+        yield self.env.timeout(size / cap)
+        if not flow.disturbed:
+            self._remove(flow)
+        elif not flow.done.triggered:
+            yield flow.done
 
     def _share(self, links: tuple[Hashable, ...]) -> None:
         """Give every flow that can feel a change on `links` its new rate."""
-        if not any(self.flows[link] for link in links):
-            return
-        if len(links) == 1 and len(self.flows[links[0]]) == 1:
-            (flow,) = self.flows[links[0]]
-            if len(flow.links) == 1:
-                self._set_rate(flow, min(flow.cap, self.capacity[links[0]]))
-                return
         touched = self._connected(links)
-        rates = max_min_rates(
-            [flow.links for flow in touched], [flow.cap for flow in touched], self.capacity
-        )
-        for flow, rate in zip(touched, rates, strict=True):
-            self._set_rate(flow, rate)
+        routes, caps = [flow.links for flow in touched], [flow.cap for flow in touched]
+        for flow, rate in zip(touched, max_min_rates(routes, caps, self.capacity), strict=True):
+            if rate != flow.rate:
+                self._set_rate(flow, rate)
 
-    def _connected(self, links: Iterable[Hashable]) -> list[Flow]:
+    def _connected(self, links: tuple[Hashable, ...]) -> list[Flow]:
         """Return all flows that share a link, directly or through others, with `links`."""
         found: dict[int, Flow] = {}
         seen, todo = set(links), list(links)
@@ -73,20 +79,22 @@ class Network:
         return list(found.values())
 
     def _set_rate(self, flow: Flow, rate: float) -> None:
-        if rate == flow.rate:
-            return
         now = self.env.now
         flow.remaining -= flow.rate * (now - flow.updated)
-        flow.updated, flow.rate = now, rate
+        flow.updated, flow.rate, flow.disturbed = now, rate, True
         flow.version += 1
         version = flow.version
         timer = self.env.timeout(max(0.0, flow.remaining) / rate)
         timer.callbacks.append(lambda _: self._finish(flow, version))
 
     def _finish(self, flow: Flow, version: int) -> None:
-        if version != flow.version:
-            return
+        """End a disturbed flow, unless its rate has changed since this end was foreseen."""
+        if version == flow.version:
+            flow.done.succeed()
+            self._remove(flow)
+
+    def _remove(self, flow: Flow) -> None:
         for link in flow.links:
             self.flows[link].remove(flow)
-        flow.done.succeed()
-        self._share(flow.links)
+        if any(self.flows[link] for link in flow.links):
+            self._share(flow.links)

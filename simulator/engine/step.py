@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import simpy
+from simpy.core import EmptySchedule
 
 from simulator.cost.plan import LinkKind
 from simulator.cost.step_costs import WorkCost
@@ -25,18 +28,6 @@ class EngineRun:
     events: int
     carried: dict[Link, float]
     """Bytes that each link carried in the step."""
-
-
-class _CountingEnvironment(simpy.Environment):
-    """A SimPy environment that counts the events it processes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.events = 0
-
-    def step(self) -> None:
-        self.events += 1
-        super().step()
 
 
 def run_step(
@@ -65,9 +56,15 @@ class _Step:
         slowdown: Sequence[float],
     ) -> None:
         self.graph, self.costs, self.slowdown = graph, costs, slowdown
-        self.env = _CountingEnvironment()
+        self.env = simpy.Environment()
         links = {(s, kind): rate for s in range(graph.pp) for kind, rate in capacity.items()}
         self.network = Network(self.env, dict(links))
+        self.private = _private_links(graph, costs)
+        self.private_works = {
+            work
+            for work, lane in set(zip(graph.work, graph.stream, strict=True))
+            if _links(lane, costs[work]) <= self.private
+        }
         count = len(graph)
         self.start, self.end = [0.0] * count, [0.0] * count
         self.finished = bytearray(count)
@@ -80,14 +77,23 @@ class _Step:
         for lane, tasks in enumerate(lanes):
             if tasks:
                 self.env.process(self._play(lane // STREAMS, tasks))
-        self.env.run()
+        events = self._run_to_the_end()
         assert all(self.finished), "the step did not come to its end"
         return EngineRun(
             start=self.start,
             end=self.end,
-            events=self.env.events,
-            carried=dict(self.network.carried),
+            events=events,
+            carried=_carried(self.graph, self.costs),
         )
+
+    def _run_to_the_end(self) -> int:
+        """Process all events and return how many there were."""
+        events = 0
+        with suppress(EmptySchedule):
+            while True:
+                self.env.step()
+                events += 1
+        return events
 
     def _play(self, stage: int, tasks: list[int]) -> Generator[simpy.Event, None, None]:
         """Run the tasks of one stream, one after another."""
@@ -97,11 +103,15 @@ class _Step:
                 if needed >= 0 and not self.finished[needed]:
                     yield self._end_of(needed)
             self.start[task] = env.now
-            cost = costs[graph.work[task]]
-            if cost.plans:
+            work = graph.work[task]
+            cost = costs[work]
+            if not cost.plans:
+                if cost.seconds:
+                    yield env.timeout(cost.seconds * self.slowdown[stage])
+            elif work in self.private_works:
+                yield env.timeout(cost.seconds)
+            else:
                 yield from self._communicate(stage, cost)
-            elif cost.seconds:
-                yield env.timeout(cost.seconds * self.slowdown[stage])
             self.end[task] = env.now
             self.finished[task] = 1
             waiting = self.waiting.pop(task, None)
@@ -115,11 +125,40 @@ class _Step:
         return event
 
     def _communicate(self, stage: int, cost: WorkCost) -> Generator[simpy.Event, None, None]:
-        """Each phase of a collective: a fixed delay, then a flow on a link of this stage."""
+        """Each phase of a collective: a fixed delay, then a flow on a link of this stage; on a link
+        that no other stream uses, one delay.
+        """
         for plan in cost.plans:
             for phase in plan.phases:
+                link: Link = (stage, phase.link)
+                if link in self.private:
+                    yield self.env.timeout(phase.seconds)
+                    continue
                 if phase.fixed:
                     yield self.env.timeout(phase.fixed)
                 if phase.wire_bytes:
-                    link: Link = (stage, phase.link)
-                    yield self.network.transfer((link,), phase.wire_bytes, phase.rate)
+                    yield from self.network.transfer((link,), phase.wire_bytes, phase.rate)
+
+
+def _private_links(graph: TaskGraph, costs: Sequence[WorkCost]) -> set[Link]:
+    """Return the links that only one stream uses, so that no two flows ever meet on them."""
+    users: dict[Link, set[int]] = defaultdict(set)
+    for work, lane in set(zip(graph.work, graph.stream, strict=True)):
+        for link in _links(lane, costs[work]):
+            users[link].add(lane)
+    return {link for link, lanes in users.items() if len(lanes) == 1}
+
+
+def _carried(graph: TaskGraph, costs: Sequence[WorkCost]) -> dict[Link, float]:
+    """Return the bytes that each link carries in the step."""
+    carried: dict[Link, float] = defaultdict(float)
+    for (work, lane), runs in Counter(zip(graph.work, graph.stream, strict=True)).items():
+        for plan in costs[work].plans:
+            for phase in plan.phases:
+                carried[lane // STREAMS, phase.link] += phase.wire_bytes * runs
+    return dict(carried)
+
+
+def _links(lane: int, cost: WorkCost) -> set[Link]:
+    stage = lane // STREAMS
+    return {(stage, phase.link) for plan in cost.plans for phase in plan.phases}

@@ -28,6 +28,7 @@ class Reason(StrEnum):
     LAYERS = "layers do not divide over the stages"
     SCHEDULE = "schedule does not allow it"
     ZERO = "the stack does not offer this ZeRO stage"
+    STACK = "the stack does not offer sequence parallelism or this recomputation"
     DATA_PARALLEL = "data-parallel options contradict each other"
     NOT_MODELLED = "not modelled yet"
     MEMORY = "does not fit in memory"
@@ -61,6 +62,7 @@ def violations(
     yield from _batch(job, layout)
     yield from _pipeline(model, job, stack, layout)
     yield from _data(stack, layout)
+    yield from _offered(stack, layout)
 
 
 def legal_tensor_sizes(model: ModelSpec, limit: int) -> list[int]:
@@ -219,6 +221,21 @@ def _data(stack: Stack, layout: ParallelLayout) -> Iterator[Violation]:
 
 def _listed(sizes: list[int]) -> str:
     return ", ".join(map(str, sizes[:_MAX_LISTED]))
+
+
+def _offered(stack: Stack, layout: ParallelLayout) -> Iterator[Violation]:
+    if layout.sequence_parallel and not stack.sequence_parallel:
+        rule = f"{stack.name} has no sequence parallelism"
+        yield _violation(Reason.STACK, "layout.sequence_parallel", "true", rule, "false")
+    if layout.recompute not in stack.recompute:
+        rule = f"{stack.name} does not offer this recomputation"
+        yield _violation(
+            Reason.STACK,
+            "layout.recompute",
+            layout.recompute,
+            rule,
+            "recompute of " + ", ".join(stack.recompute),
+        )
 
 
 def _violation(reason: Reason, key: str, found: str, rule: str, fix: str) -> Violation:

@@ -8,6 +8,18 @@ from pydantic import Field
 
 from simulator.files import FileRecord
 from simulator.parallel.groups import GroupShape
+from simulator.workload.stack import Recompute
+
+
+__all__ = [
+    "Axis",
+    "DataParallel",
+    "ParallelLayout",
+    "Recompute",
+    "ScheduleName",
+    "axis_group",
+    "group_shape",
+]
 
 
 class Axis(StrEnum):
@@ -18,14 +30,6 @@ class Axis(StrEnum):
     DATA = "dp"
     PIPELINE = "pp"
     EXPERT = "ep"
-
-
-class Recompute(StrEnum):
-    """What the forward pass throws away and computes again."""
-
-    NONE = "none"
-    SELECTIVE = "selective"
-    FULL = "full"
 
 
 class DataParallel(StrEnum):

@@ -16,7 +16,7 @@ from simulator.parallel.layout import ScheduleName
 from simulator.parallel.program import WHOLE_CHUNK
 from simulator.schedule.action import Action, ActionKind
 from simulator.schedule.registry import build_schedule
-from simulator.schedule.verify import dependency, in_dependency_order
+from simulator.schedule.verify import PassNumbers, in_dependency_order
 
 NO_TASK = -1
 
@@ -139,9 +139,10 @@ class _Builder:
     def __init__(self, shape: GraphShape) -> None:
         self.shape = shape
         self.index: dict[Work, int] = {}
-        self.rows: list[tuple[int, int, int, int, int]] = []
+        self.columns: tuple[list[int], ...] = ([], [], [], [], [])
         self.ranks = [_Rank() for _ in range(shape.pp)]
-        self.arrival: dict[Action, int] = {}
+        self.numbers = PassNumbers(pp=shape.pp, vpp=shape.vpp, micro_batches=shape.micro_batches)
+        self.arrival = [NO_TASK] * self.numbers.count
         self.head_gathers: dict[int, int] = {}
 
     def build(self) -> TaskGraph:
@@ -159,14 +160,14 @@ class _Builder:
             is_last = last_pass[action.stage, action.chunk] is action
             self._pass(action, is_last)
         self._close_step()
-        columns = tuple(zip(*self.rows, strict=True))
+        work, stream, first, second, micro_batch = map(tuple, self.columns)
         return TaskGraph(
             works=tuple(self.index),
-            work=columns[0],
-            stream=columns[1],
-            first=columns[2],
-            second=columns[3],
-            micro_batch=columns[4],
+            work=work,
+            stream=stream,
+            first=first,
+            second=second,
+            micro_batch=micro_batch,
             pp=shape.pp,
         )
 
@@ -176,16 +177,25 @@ class _Builder:
         while len(waits) > 2:
             joined = self._add(Work(WorkKind.JOIN, work.stage), StreamKind.DATA, *waits[:2])
             waits = [*waits[2:], joined]
-        waits += [NO_TASK] * (2 - len(waits))
-        number = self.index.setdefault(work, len(self.index))
-        lane = STREAMS * work.stage + stream
-        self.rows.append((number, lane, waits[0], waits[1], micro_batch))
-        task = len(self.rows) - 1
-        rank = self.ranks[work.stage]
+        first = waits[0] if waits else NO_TASK
+        second = waits[1] if len(waits) > 1 else NO_TASK
+        return self._append(work, stream, first, second, micro_batch)
+
+    def _append(
+        self, work: Work, stream: StreamKind, first: int, second: int, micro_batch: int
+    ) -> int:
+        """Append a task; called once for every task of the graph."""
+        index, (works, lanes, firsts, seconds, micro_batches) = self.index, self.columns
+        task, stage = len(works), work.stage
+        works.append(index.setdefault(work, len(index)))
+        lanes.append(STREAMS * stage + stream)
+        firsts.append(first)
+        seconds.append(second)
+        micro_batches.append(micro_batch)
         if stream is StreamKind.COMPUTE:
-            rank.last_compute = task
+            self.ranks[stage].last_compute = task
         elif stream is StreamKind.DATA:
-            rank.last_data = task
+            self.ranks[stage].last_data = task
         return task
 
     def _gather_at_start(self) -> None:
@@ -196,22 +206,20 @@ class _Builder:
     def _pass(self, action: Action, is_last: bool) -> None:
         shape = self.shape
         place = action.chunk * shape.pp + action.stage
-        needed = dependency(action, shape.pp, shape.vpp)
-        arrival = self.arrival.get(needed, NO_TASK) if needed else NO_TASK
+        needed = self.numbers.needed(action)
+        arrival = self.arrival[needed] if needed >= 0 else NO_TASK
         forward = action.kind is ActionKind.FORWARD
         reduces = not forward and (
             shape.sync is Sync.EVERY_PASS or (shape.sync is Sync.LAST_PASS and is_last)
         )
-        waits = [arrival]
-        if forward and place in self.head_gathers:
-            waits.append(self.head_gathers.pop(place))
+        gathered = self.head_gathers.pop(place, NO_TASK) if forward else NO_TASK
         if shape.gathers or reduces:
-            done = self._segmented(action, place, waits, reduces)
+            done = self._segmented(action, place, [arrival, gathered], reduces)
         else:
             kind = WorkKind.FORWARD if forward else WorkKind.BACKWARD
             work = Work(kind, action.stage, place)
-            done = self._add(work, StreamKind.COMPUTE, *waits, micro_batch=action.micro_batch)
-        self.arrival[action] = self._send(action, place, done)
+            done = self._append(work, StreamKind.COMPUTE, arrival, gathered, action.micro_batch)
+        self.arrival[self.numbers.of(action)] = self._send(action, place, done)
 
     def _segmented(self, action: Action, place: int, waits: list[int], reduces: bool) -> int:
         """Add a pass segment by segment; the gather of one is issued before the reduction of the
@@ -253,7 +261,7 @@ class _Builder:
         kind = WorkKind.SEND_FORWARD if forward else WorkKind.SEND_BACKWARD
         stream = StreamKind.COMPUTE if shape.blocking_send else StreamKind.SEND
         work = Work(kind, action.stage, place)
-        return self._add(work, stream, done, micro_batch=action.micro_batch)
+        return self._append(work, stream, done, NO_TASK, action.micro_batch)
 
     def _close_step(self) -> None:
         """Reduce what is left, join all stages for the gradient norm, update, spread parameters."""

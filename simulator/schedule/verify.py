@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 from simulator.parallel.layout import ScheduleName
@@ -30,29 +31,63 @@ def dependency(action: Action, pp: int, vpp: int) -> Action | None:
     return Action((place + 1) % pp, kind, micro_batch, (place + 1) // pp)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassNumbers:
+    """Numbers the passes of a step from 0, so that what is known of them can stand in lists."""
+
+    pp: int
+    vpp: int
+    micro_batches: int
+
+    @property
+    def count(self) -> int:
+        """Passes in all."""
+        return 2 * self.pp * self.vpp * self.micro_batches
+
+    def of(self, action: Action) -> int:
+        """Return the number of a pass: forward passes by virtual stage, then backward passes."""
+        stage, kind, micro_batch, chunk = action
+        place = chunk * self.pp + stage
+        if kind is ActionKind.BACKWARD:
+            place += self.pp * self.vpp
+        return place * self.micro_batches + micro_batch
+
+    def needed(self, action: Action) -> int:
+        """Return the number of the pass that `dependency` names, or -1 for none."""
+        stage, kind, micro_batch, chunk = action
+        place, last = chunk * self.pp + stage, self.pp * self.vpp - 1
+        if kind is ActionKind.FORWARD:
+            return (place - 1) * self.micro_batches + micro_batch if place else -1
+        behind = last if place == last else last + 2 + place
+        return behind * self.micro_batches + micro_batch
+
+
 def in_dependency_order(schedule: Schedule, vpp: int) -> Iterator[Action]:
     """Yield all actions so that each comes after what it depends on and after its predecessor.
 
     Raises:
         ScheduleError: the stages wait for each other for ever.
     """
-    pp = len(schedule)
-    done: set[Action] = set()
-    position = [0] * pp
     remaining = sum(map(len, schedule))
+    numbers = PassNumbers(
+        pp=len(schedule),
+        vpp=vpp,
+        micro_batches=1 + max(action.micro_batch for actions in schedule for action in actions),
+    )
+    done = bytearray(numbers.count)
+    position = [0] * len(schedule)
     while remaining:
         before = remaining
         for stage, actions in enumerate(schedule):
-            i = position[stage]
-            while i < len(actions):
-                needed = dependency(actions[i], pp, vpp)
-                if needed is not None and needed not in done:
+            start = position[stage]
+            for action in actions[start:]:
+                needed = numbers.needed(action)
+                if needed >= 0 and not done[needed]:
                     break
-                done.add(actions[i])
-                yield actions[i]
-                i += 1
-            remaining -= i - position[stage]
-            position[stage] = i
+                done[numbers.of(action)] = 1
+                position[stage] += 1
+                yield action
+            remaining -= position[stage] - start
         if remaining == before:
             stuck = [str(a[i]) for a, i in zip(schedule, position, strict=True) if i < len(a)]
             raise ScheduleError(f"deadlock at {', '.join(stuck)}")

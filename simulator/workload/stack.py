@@ -21,6 +21,14 @@ class AttentionKernel(StrEnum):
     UNFUSED = "unfused"
 
 
+class Recompute(StrEnum):
+    """What the forward pass throws away and computes again."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    FULL = "full"
+
+
 class PartitionRule(StrEnum):
     """How a framework spreads layers over pipeline stages when none is given."""
 
@@ -152,6 +160,10 @@ class Stack(FileRecord):
     """ZeRO stages that the stack offers."""
     zero_stages_with_pipeline: tuple[int, ...] = (0, 1)
     """Those that it combines with pp > 1."""
+    sequence_parallel: bool = True
+    """Whether it can split norms and residuals over tp along the sequence."""
+    recompute: tuple[Recompute, ...] = tuple(Recompute)
+    """What it can recompute."""
     fit: Fit
     source: str
 

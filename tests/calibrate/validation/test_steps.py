@@ -199,7 +199,7 @@ def test_a_node_of_another_size_and_memory_is_made(forecasts: StepForecasts) -> 
 @pytest.mark.parametrize(
     ("changes", "stack"),
     [
-        ({"framework": "Megatron-DeepSpeed (BigScience)"}, "megatron-deepspeed"),
+        ({"framework": "Megatron-DeepSpeed 0.9"}, "megatron-deepspeed"),
         ({"framework": "NeMo/Megatron-Core"}, "megatron-core"),
         ({"framework": "Megatron-LM", "attention_kernel": "flash"}, "megatron-core"),
         ({"framework": "Megatron-LM", "attention_kernel": "", "precision": "bf16"},
@@ -214,10 +214,22 @@ def test_the_stack_follows_from_the_framework(
     assert case.stack.name == stack
 
 
-def test_an_old_megatron_run_has_an_old_stack(forecasts: StepForecasts) -> None:
-    case, _ = read(forecasts, framework="Megatron-LM", attention_kernel="no flash (2021)")
-    assert case.stack.name.startswith("megatron-lm-20")
+@pytest.mark.parametrize("year", ["2021", "2022"])
+def test_the_year_decides_between_stacks_of_one_framework(
+    forecasts: StepForecasts, year: str
+) -> None:
+    case, assumed = read(forecasts, framework="Megatron-LM", attention_kernel=f"no flash ({year})")
+    assert case.stack.name == f"megatron-lm-{year}"
     assert case.stack.kernels.attention is AttentionKernel.UNFUSED
+    assert f"stack megatron-lm-{year}" in assumed
+
+
+def test_sequence_parallel_defaults_to_what_recent_stacks_do(forecasts: StepForecasts) -> None:
+    recent, _ = read(
+        forecasts, framework="Megatron-Core", attention_kernel="flash", sequence_parallel=""
+    )
+    old, _ = read(forecasts, sequence_parallel="")
+    assert (recent.layout.sequence_parallel, old.layout.sequence_parallel) == (True, False)
 
 
 def test_a_row_that_contradicts_its_stack_changes_a_copy_of_it(forecasts: StepForecasts) -> None:
