@@ -84,7 +84,8 @@ def fit_stack(stack: Stack, folder: Path) -> dict[str, float]:
         return np.array([*log, *(_PRIOR * _SOFT * (shares - start))])
 
     shares = start
-    for loss, scale in (("soft_l1", _ROUGH), ("arctan", _SOFT)):
+    losses: tuple[tuple[Any, float], ...] = (("soft_l1", _ROUGH), ("arctan", _SOFT))
+    for loss, scale in losses:
         shares = least_squares(
             errors, shares, bounds=(0.0, 1.0), loss=loss, f_scale=scale, diff_step=np.array(1e-3)
         ).x

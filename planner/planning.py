@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from planner.explain import (
     bottleneck,
@@ -12,7 +13,7 @@ from planner.explain import (
     stage_memory_report,
     why_it_lost,
 )
-from planner.feasible import Feasible, divide_by_memory, layout_key
+from planner.feasible import Feasible, LayoutKey, divide_by_memory
 from planner.result import NearMiss, Plan, PlannedLayout, Searched
 from planner.search import Progress, Ranked, fastest
 from planner.space import Space, enumerate_layouts, tensor_sizes
@@ -29,9 +30,11 @@ NEAREST = 5
 def plan(scenario: Scenario, *, progress: Progress | None = None) -> Plan:
     """Return the fastest layouts of a scenario, how they were found and why others were not taken.
 
-    Legal layouts within the memory limit are searched by estimated step time; the best of them
-    are played by the event engine and ranked by its step time, ties by the layout. `progress` is
-    told how many layouts are settled, of how many. The same scenario gives the same plan.
+    Legal layouts within the memory limit are searched by estimated step time. The event engine
+    plays the best few of those found, and more until no other of them can be the fastest, as
+    contention makes no step faster. All are ranked by what is known of their step time, ties by the
+    layout. `progress` is told how many layouts are settled, of how many. The same scenario gives
+    the same plan.
 
     Raises:
         InputError: the search table contradicts itself.
@@ -51,7 +54,7 @@ def plan(scenario: Scenario, *, progress: Progress | None = None) -> Plan:
         lambda done: bar.reach(feasible.too_large + done),
     )
     bar.reach(len(space.layouts))
-    layouts = _simulated(forecaster, found.best, bar)
+    layouts = _ranked(forecaster, found.best, search.simulate, bar)
     return _answer(
         scenario,
         forecaster,
@@ -75,7 +78,7 @@ class _Outcome:
             legal=len(self.space.layouts),
             fitting=len(self.feasible.fitting),
             estimated=self.estimated,
-            simulated=len(self.layouts),
+            simulated=sum(entry.simulated for entry in self.layouts),
         )
 
     @property
@@ -97,29 +100,41 @@ class _Bar:
             self.callback(self.done, self.total)
 
 
-def _simulated(
-    forecaster: Forecaster, best: Sequence[Ranked], bar: _Bar
+def _ranked(
+    forecaster: Forecaster, best: Sequence[Ranked], least: int, bar: _Bar
 ) -> tuple[PlannedLayout, ...]:
-    """Return the layouts ranked by the event engine."""
-    results: list[tuple[Ranked, StepResult]] = []
-    for ranked in best:
-        results.append((ranked, forecaster.simulate(ranked.layout, spans=False)))
+    """Return the layouts by step time: simulated of at least `least`, of the others estimated."""
+    found: list[tuple[float, LayoutKey, StepResult, Ranked, bool]] = []
+    fastest_played = inf
+    for number, ranked in enumerate(best):
+        plays = number < least or ranked.seconds <= fastest_played
+        if plays:
+            result = forecaster.simulate(ranked.layout, spans=False)
+            fastest_played = min(fastest_played, result.step_time)
+        else:
+            result = forecaster.estimate(ranked.layout)
+        found.append((result.step_time, ranked.key, result, ranked, plays))
         bar.reach(bar.done + 1)
-    results.sort(key=lambda pair: (pair[1].step_time, layout_key(pair[0].layout)))
+    found.sort(key=lambda entry: entry[:2])
     return tuple(
-        PlannedLayout(
-            rank=number,
-            layout=ranked.layout,
-            step_time=result.step_time,
-            low=result.low,
-            high=result.high,
-            estimate=ranked.seconds,
-            tokens_per_second=result.tokens_per_second,
-            mfu=result.mfu,
-            peak_memory=result.peak_memory,
-            breakdown=result.breakdown,
-        )
-        for number, (ranked, result) in enumerate(results, start=1)
+        _planned(rank, result, ranked, simulated=plays)
+        for rank, (_, _, result, ranked, plays) in enumerate(found, start=1)
+    )
+
+
+def _planned(rank: int, result: StepResult, ranked: Ranked, *, simulated: bool) -> PlannedLayout:
+    return PlannedLayout(
+        rank=rank,
+        layout=ranked.layout,
+        simulated=simulated,
+        step_time=result.step_time,
+        low=result.low,
+        high=result.high,
+        estimate=ranked.seconds,
+        tokens_per_second=result.tokens_per_second,
+        mfu=result.mfu,
+        peak_memory=result.peak_memory,
+        breakdown=result.breakdown,
     )
 
 

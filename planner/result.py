@@ -16,11 +16,13 @@ _INDENT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLayout:
-    """One layout of the answer, with the forecast of the event engine."""
+    """One layout of the answer with its forecast."""
 
     rank: int
     """1 is the fastest."""
     layout: ParallelLayout
+    simulated: bool
+    """Whether the event engine played it; else the forecast is the estimate without contention."""
     step_time: float
     """Seconds."""
     low: float
@@ -75,7 +77,7 @@ class Searched:
     estimated: int
     """Those whose step time had to be computed exactly."""
     simulated: int
-    """Those played by the event engine: the answer."""
+    """Those played by the event engine: the best, and all that could have been it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +179,7 @@ def _layout_entry(entry: PlannedLayout) -> dict[str, Any]:
     return {
         "rank": entry.rank,
         "layout": layout_table(entry.layout),
+        "simulated": entry.simulated,
         "step_time_s": entry.step_time,
         "low": entry.low,
         "high": entry.high,

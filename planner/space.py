@@ -72,7 +72,9 @@ def enumerate_layouts(scenario: Scenario) -> Space:
     Left free, tp are the divisors of the world size up to `max_tp` (the scale-up domain), pp those
     up to the number of layers, vpp the divisors of a stage's layers, micro-batch sizes the divisors
     of a replica's batch, ZeRO stages those of the stack. sequence_parallel is free only for tp > 1,
-    vpp only for the interleaved schedule, zero_stage only for more than one data rank.
+    vpp only for the interleaved schedule, zero_stage only for more than one data rank. Where layers
+    divide over the stages only if first and last take one less, and the stack can do that, the
+    layouts say so in layers_per_stage.
 
     Raises:
         InputError: the search table contradicts itself.
@@ -163,7 +165,7 @@ def _options(scenario: Scenario, shape: _Axes) -> list[list[_Axes]]:
     return [
         [{"sequence_parallel": value} for value in sorted(set(spread))],
         [{"micro_batch_size": n} for n in _micro_batch_sizes(scenario, shape["dp"])],
-        [{"schedule": name, "vpp": vpp} for name, vpp in _pipelines(scenario, shape["pp"])],
+        [_pipeline(scenario, shape["pp"], *pair) for pair in _pipelines(scenario, shape["pp"])],
         [{"zero_stage": n} for n in _zero_stages(scenario, shape["dp"] * shape["cp"])],
         [{"recompute": value} for value in dict.fromkeys(search.recompute)],
     ]
@@ -187,10 +189,27 @@ def _pipelines(scenario: Scenario, pp: int) -> Iterator[tuple[ScheduleName, int]
             yield from ((name, vpp) for vpp in chunks if vpp > 1)
 
 
+def _pipeline(scenario: Scenario, pp: int, name: ScheduleName, vpp: int) -> _Axes:
+    """Return one choice of pipeline; with short ends the layers of each virtual stage are given."""
+    choice: _Axes = {"schedule": name, "vpp": vpp}
+    each, rest = divmod(scenario.model.spec.num_hidden_layers + 2, pp * vpp)
+    if _has_short_ends(scenario, pp) and not rest:
+        choice["layers_per_stage"] = (each - 1, *(each,) * (pp * vpp - 2), each - 1)
+    return choice
+
+
+def _has_short_ends(scenario: Scenario, pp: int) -> bool:
+    """Whether the stack can spread layers over pp stages only by leaving the ends one less."""
+    layers, stack = scenario.model.spec.num_hidden_layers, scenario.stack
+    uneven = stack.partition is PartitionRule.EVEN and layers % pp != 0
+    return stack.short_ends and uneven and (layers + 2) % pp == 0
+
+
 def _chunk_counts(scenario: Scenario, pp: int) -> tuple[int, ...]:
     """Return the divisors of the layers of a stage; ends that count as a layer are layers."""
     layers, rule = scenario.model.spec.num_hidden_layers, scenario.stack.partition
     ends = rule in (PartitionRule.EMBEDDING_COUNTS, PartitionRule.BY_COST)
+    ends = ends or _has_short_ends(scenario, pp)
     each = (layers + 2 * ends) // pp
     return tuple(vpp for vpp in divisors(each) if pp * vpp <= layers) if each else ()
 

@@ -53,12 +53,11 @@ def _ends(graph: TaskGraph, costs: Sequence[WorkCost]) -> list[float]:
     rows = zip(durations, graph.stream, graph.first, graph.second, strict=True)
     for task, (duration, stream, first, second) in enumerate(rows):
         begin = free[stream]
-        other = ends[first]
-        if other > begin:
-            begin = other
-        other = ends[second]
-        if other > begin:
-            begin = other
+        # Comparisons instead of max(): this is the innermost loop of a search.
+        if ends[first] > begin:  # noqa: PLR1730
+            begin = ends[first]
+        if ends[second] > begin:  # noqa: PLR1730
+            begin = ends[second]
         free[stream] = ends[task] = begin + duration
     return ends
 

@@ -57,7 +57,7 @@ _MAX_TEXT = 48
 def _registry() -> Any:
     import pint
 
-    registry = pint.UnitRegistry(cache_folder=None)
+    registry: Any = pint.UnitRegistry(cache_folder=None)
     registry.define("FLOP = [floating_point_operation]")
     registry.define("FLOPS = FLOP / second")
     registry.define("bps = bit / second")

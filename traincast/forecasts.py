@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,9 @@ def estimate_step(
     Raises:
         InputError: the scenario or the layout breaks a rule; all of them are listed.
     """
-    forecaster, chosen = _prepare(read_scenario(scenario), layout)
-    return forecaster.estimate(chosen)
+    loaded = read_scenario(scenario)
+    forecaster, chosen = _prepare(loaded, layout)
+    return _finite(forecaster.estimate(chosen), loaded.where)
 
 
 def simulate_step(
@@ -45,8 +47,9 @@ def simulate_step(
     Raises:
         InputError: the scenario or the layout breaks a rule; all of them are listed.
     """
-    forecaster, chosen = _prepare(read_scenario(scenario), layout)
-    return forecaster.simulate(chosen)
+    loaded = read_scenario(scenario)
+    forecaster, chosen = _prepare(loaded, layout)
+    return _finite(forecaster.simulate(chosen), loaded.where)
 
 
 def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str, Any]:
@@ -79,7 +82,13 @@ def plan(
     """
     import planner
 
-    return planner.plan(read_scenario(scenario), progress=progress)
+    loaded = read_scenario(scenario)
+    found = planner.plan(loaded, progress=progress)
+    numbers = [n for each in found.layouts for n in (each.high, each.mfu, each.peak_memory)]
+    numbers += [miss.peak_memory for miss in found.nearest]
+    numbers += [found.run.cost or found.run.days_high] if found.run else []
+    _refuse_overflow(numbers, loaded.where)
+    return found
 
 
 def validate(rows: Path | str, profile: str | None = None, stack: str | None = None) -> Validation:
@@ -141,3 +150,21 @@ def _prepare(
     forecaster = Forecaster.of(scenario)
     forecaster.check(chosen, scenario.where)
     return forecaster, chosen
+
+
+def _finite(result: StepResult, where: str) -> StepResult:
+    """Return the result; raise `InputError` where absurd inputs overflowed it."""
+    numbers = [result.high, result.hardware_flops, result.mfu, result.hfu, result.peak_memory]
+    _refuse_overflow([*numbers, result.tokens_per_second], where)
+    return result
+
+
+def _refuse_overflow(numbers: Iterable[float], where: str) -> None:
+    if not all(map(isfinite, numbers)):
+        raise InputError(
+            Problem(
+                where=where,
+                rule="its numbers are so far out of proportion that the forecast is not finite",
+                fix="look for huge or tiny values in the model, stack and profile that it names",
+            )
+        )

@@ -106,8 +106,10 @@ class KernelCosts:
         return plan.seconds * comm.count
 
     def block(self, block: Block) -> BlockCost:
-        """Return the cost of a block: its pieces in turn, less what collectives hide behind, and
-        at least the CPU time to launch it all.
+        """Return the cost of a block.
+
+        Its pieces run in turn, less what collectives hide behind; it takes at least the CPU time to
+        launch them all.
         """
         operators = self._settled(
             {p: self.operator_seconds(p) for p in block.pieces if not isinstance(p, CommWork)}
@@ -214,4 +216,4 @@ def _attention_shape(operator: FlashAttention) -> AttentionShape:
 
 def _attention_dtype(dtype: Dtype) -> Dtype:
     """Attention runs in bf16 where the linear layers run in 8 or 4 bits."""
-    return Dtype.BF16 if dtype.bytes < 2 else dtype
+    return Dtype.BF16 if dtype.bytes < Dtype.BF16.bytes else dtype

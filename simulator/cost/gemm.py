@@ -72,9 +72,9 @@ def gemm_seconds(
         t = waves (k/S + k0) 2 tm tn SM / (peak eff) tile_penalty + latency k/S
             + (split_start + S batch m n 8 / memory bandwidth where S > 1)
     The smallest t is slowed by 1 + throttle t / (t + throttle_time) in a burst, since clocks fall
-    while a long kernel runs, or by (1 + throttle) sustained_factor, whatever its length, where GEMMs
-    follow each other without end. It is joined with the time to move the operands by a 4-norm; a
-    fixed start is added. The constants are fitted over m >= 256.
+    while a long kernel runs, or by (1 + throttle) sustained_factor, whatever its length, where
+    GEMMs follow each other without end. It is joined with the time to move the operands by a
+    4-norm; a fixed start is added. The constants are fitted mostly to m >= 256.
 
     Raises:
         UnsupportedError: the accelerator's data sheet gives no peak for `dtype`.

@@ -13,15 +13,15 @@ from simulator.hardware.kernel_constants import MemoryClass
 from simulator.hardware.profile import Profile
 from simulator.parallel.blocks import embedding_passes, head_passes, layer_passes
 from simulator.parallel.groups import Collective, GroupShape
-from simulator.parallel.layout import DataParallel, Recompute
+from simulator.parallel.layout import ZERO_GRADIENTS, DataParallel
 from simulator.parallel.program import WHOLE_CHUNK, Segment, StepProgram
 from simulator.parallel.shard import Shard
 from simulator.parallel.work import Block, PassPair
 from simulator.results import Category
 from simulator.schedule.graph import Work, WorkKind
+from simulator.workload.job import TrainingJob
 from simulator.workload.layer import LayerSpec
 from simulator.workload.model import ModelSpec, Position
-from simulator.workload.job import TrainingJob
 from simulator.workload.stack import Stack
 
 PARAMETER_SERVER = "parameter_server"
@@ -187,7 +187,7 @@ class StepCosts:
         updated = parameters
         if layout.zero_stage >= 1:
             updated = parameters / program.data_group.size
-        if layout.zero_stage >= 2:
+        if layout.zero_stage >= ZERO_GRADIENTS:
             gradient = updated
         master = 2 * numerics.master_bytes if numerics.master_bytes else numerics.parameter_bytes
         states = 2 * numerics.state_bytes * job.optimizer.states

@@ -10,8 +10,10 @@ from simulator.cost.sharing import max_min_rates
 
 
 class Flow:
-    """Bytes on their way over some links. `done` succeeds when they have arrived, but only if the
-    flow was ever slower than its cap: an undisturbed flow ends when its own clock says so.
+    """Bytes on their way over some links.
+
+    `done` succeeds when they have arrived, but only if the flow was ever slower than its cap: an
+    undisturbed flow ends when its own clock says so.
     """
 
     __slots__ = ("cap", "disturbed", "done", "links", "rate", "remaining", "updated", "version")
@@ -44,7 +46,7 @@ class Network:
         Alone this takes size / cap, the earliest moment at which a flow can end; only a flow that
         others have slowed meanwhile is then waited for.
         """
-        assert all(cap <= self.capacity[link] for link in links), (links, cap)
+        cap = min(cap, *(self.capacity[link] for link in links))
         flow = Flow(links, size, cap, self.env)
         crowded = any(self.flows[link] for link in links)
         for link in links:

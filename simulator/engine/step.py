@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -57,8 +57,10 @@ class _Step:
     ) -> None:
         self.graph, self.costs, self.slowdown = graph, costs, slowdown
         self.env = simpy.Environment()
-        links = {(s, kind): rate for s in range(graph.pp) for kind, rate in capacity.items()}
-        self.network = Network(self.env, dict(links))
+        links: dict[Hashable, float] = {
+            (s, kind): rate for s in range(graph.pp) for kind, rate in capacity.items()
+        }
+        self.network = Network(self.env, links)
         self.private = _private_links(graph, costs)
         self.private_works = {
             work
@@ -125,8 +127,9 @@ class _Step:
         return event
 
     def _communicate(self, stage: int, cost: WorkCost) -> Generator[simpy.Event, None, None]:
-        """Each phase of a collective: a fixed delay, then a flow on a link of this stage; on a link
-        that no other stream uses, one delay.
+        """Each phase of a collective is a fixed delay, then a flow on a link of this stage.
+
+        On a link that no other stream uses it is one delay.
         """
         for plan in cost.plans:
             for phase in plan.phases:

@@ -102,7 +102,7 @@ class Profile(FileRecord):
                     fix="add a [node.nic] table or use 1 node",
                 )
             )
-        return nic.per_node * nic.bandwidth * nic.efficiency / self.node.accelerators
+        return float(nic.per_node * nic.bandwidth * nic.efficiency / self.node.accelerators)
 
 
 def profile_names() -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from simulator.hardware.kernel_constants import MemoryClass
+from simulator.hardware.kernel_constants import GemmLayout, MemoryClass
 from simulator.parallel.groups import Collective
 from simulator.parallel.layout import Axis
 from simulator.parallel.linear import linear_backward, linear_forward
@@ -25,7 +25,7 @@ from simulator.parallel.residual import (
 from simulator.parallel.shard import Shard
 from simulator.parallel.work import CommWork, Piece
 from simulator.workload.layer import AttentionSpec, LayerSpec, QkNorm
-from simulator.workload.operator import FlashAttention, Gemm, GemmLayout, MemoryBound
+from simulator.workload.operator import FlashAttention, Gemm, MemoryBound
 from simulator.workload.stack import AttentionKernel
 
 FP32_BYTES = 4.0
@@ -88,7 +88,7 @@ def attention_backward(layer: LayerSpec, attention: AttentionSpec, shard: Shard)
     t = shard.tokens
     return [
         *close_branch_backward("attention.proj", layer, shard),
-        *linear_backward("attention.proj", t, hidden, heads.q, shard, attention.output_bias),
+        *linear_backward("attention.proj", t, hidden, heads.q, shard, bias=attention.output_bias),
         *core_backward(attention, heads, shard),
         *_rope("attention.rope.backward", attention, heads, shard),
         *open_branch_backward(
@@ -96,7 +96,7 @@ def attention_backward(layer: LayerSpec, attention: AttentionSpec, shard: Shard)
             hidden,
             shard,
             linear_backward(
-                "attention.qkv", t, heads.q + 2 * heads.kv, hidden, shard, attention.qkv_bias
+                "attention.qkv", t, heads.q + 2 * heads.kv, hidden, shard, bias=attention.qkv_bias
             ),
         ),
         *norm_backward("attention.norm", hidden, shard),
@@ -138,8 +138,10 @@ def _rope(name: str, attention: AttentionSpec, heads: LocalHeads, shard: Shard) 
 
 
 def _flash(attention: AttentionSpec, heads: LocalHeads, shard: Shard) -> list[FlashAttention]:
-    """Fused attention. With cp the causal mask is balanced: each rank computes its own diagonal
-    block and cp - 1 half blocks (queries of half its tokens over all keys of a peer).
+    """Return fused attention.
+
+    With cp the causal mask is balanced: each rank computes its own diagonal block and cp - 1 half
+    blocks (queries of half its tokens over all keys of a peer).
     """
     saved = shard.element * shard.tokens * (heads.q + 2 * heads.kv)
     diagonal = FlashAttention(

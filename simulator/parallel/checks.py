@@ -15,6 +15,8 @@ from simulator.workload.model import ModelSpec
 from simulator.workload.stack import AttentionKernel, Stack
 
 _MAX_LISTED = 12
+MAX_PASSES = 250_000
+"""Forward passes of a step, over all stages; the largest published runs have a tenth of that."""
 
 
 class Reason(StrEnum):
@@ -178,6 +180,15 @@ def _pipeline(
             f"{micro_batches} micro-batches a replica",
             f"interleaving needs micro-batches in groups of pp = {layout.pp}",
             "vpp = 1, or another micro_batch_size or dp",
+        )
+    passes = micro_batches * layout.virtual_stages
+    if passes > MAX_PASSES:
+        yield _violation(
+            Reason.SCHEDULE,
+            "layout.micro_batch_size",
+            f"{micro_batches} micro-batches x pp {layout.pp} x vpp {layout.vpp} = {passes} passes",
+            f"a step of at most {MAX_PASSES} passes is modelled",
+            "a larger micro_batch_size or dp, or a smaller global_batch_size",
         )
     try:
         partition_layers(layout, model.num_hidden_layers, stack.partition, head_cost(model))

@@ -10,8 +10,10 @@ from simulator.files import FileRecord
 from simulator.parallel.groups import GroupShape
 from simulator.workload.stack import Recompute
 
-
 __all__ = [
+    "ZERO_GRADIENTS",
+    "ZERO_PARAMETERS",
+    "ZERO_STATES",
     "Axis",
     "DataParallel",
     "ParallelLayout",
@@ -20,6 +22,10 @@ __all__ = [
     "axis_group",
     "group_shape",
 ]
+
+
+ZERO_STATES, ZERO_GRADIENTS, ZERO_PARAMETERS = 1, 2, 3
+"""ZeRO stages: what is sharded over the data ranks, on top of the stages below."""
 
 
 class Axis(StrEnum):

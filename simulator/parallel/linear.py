@@ -14,7 +14,7 @@ def linear_forward(name: str, tokens: int, n: int, k: int, saved: float) -> list
 
 
 def linear_backward(
-    name: str, tokens: int, n: int, k: int, shard: Shard, bias: bool
+    name: str, tokens: int, n: int, k: int, shard: Shard, *, bias: bool
 ) -> list[Piece]:
     """Return input gradient, weight gradient, and what the stack runs beside them.
 

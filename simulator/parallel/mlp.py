@@ -45,10 +45,10 @@ def mlp_backward(layer: LayerSpec, mlp: MlpSpec, shard: Shard) -> list[Piece]:
     t, up = shard.tokens, _up_width(mlp, mlp.intermediate_size // shard.tp)
     return [
         *close_branch_backward("mlp.down", layer, shard),
-        *linear_backward("mlp.down", t, hidden, width, shard, mlp.bias),
+        *linear_backward("mlp.down", t, hidden, width, shard, bias=mlp.bias),
         _activation("mlp.activation.backward", mlp, width, shard, backward=True),
         *open_branch_backward(
-            "mlp.up", hidden, shard, linear_backward("mlp.up", t, up, hidden, shard, mlp.bias)
+            "mlp.up", hidden, shard, linear_backward("mlp.up", t, up, hidden, shard, bias=mlp.bias)
         ),
         *norm_backward("mlp.norm", hidden, shard),
     ]
@@ -73,7 +73,7 @@ def linear_block_backward(
 ) -> list[Piece]:
     """Return the backward pass of one matrix in the place of a branch."""
     hidden = block.hidden_size
-    gemms = linear_backward(name, shard.tokens, hidden // shard.tp, hidden, shard, block.bias)
+    gemms = linear_backward(name, shard.tokens, hidden // shard.tp, hidden, shard, bias=block.bias)
     return [
         *close_branch_backward(name, layer, shard),
         *open_branch_backward(name, hidden, shard, gemms),
@@ -89,8 +89,10 @@ def _up_width(mlp: MlpSpec, width: int) -> int:
 def _activation(
     name: str, mlp: MlpSpec, width: int, shard: Shard, *, backward: bool
 ) -> MemoryBound:
-    """Plain: reads and writes `width`, backward reads two and writes one. Gated: reads two and
-    writes one, backward reads three and writes two.
+    """Return the activation's kernel.
+
+    Plain, it reads and writes `width`, and backward reads two and writes one. Gated, it reads two
+    and writes one, and backward reads three and writes two.
     """
     passes = (5 if backward else 3) if mlp.gated else (3 if backward else 2)
     launches = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from simulator.errors import InputError, Problem
 from simulator.parallel.layout import ParallelLayout
@@ -27,8 +27,8 @@ def partition_layers(
         raise InputError(
             Problem(
                 key="layout.pp",
-                rule=f"{layers} layers cannot fill pp x vpp = {layout.pp} x {layout.vpp} = {stages} "
-                "stages",
+                rule=f"{layers} layers cannot fill pp x vpp = "
+                f"{layout.pp} x {layout.vpp} = {stages} stages",
                 fix=f"use pp x vpp of at most {layers}",
             )
         )
@@ -112,7 +112,7 @@ def _ends_count(layers: int, stages: int) -> tuple[int, ...]:
         return (layers,)
     bounds = [0, *accumulate(balanced(layers + 2, stages))]
     inside = [min(max(bound - 1, 0), layers) for bound in bounds]
-    return tuple(stop - start for start, stop in zip(inside, inside[1:], strict=False))
+    return tuple(stop - start for start, stop in pairwise(inside))
 
 
 def _listed(numbers: list[int]) -> str:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from simulator.parallel.groups import GroupShape
 from simulator.parallel.layout import (
+    ZERO_GRADIENTS,
+    ZERO_PARAMETERS,
     Axis,
     DataParallel,
     ParallelLayout,
@@ -98,7 +100,7 @@ class StepProgram:
     @property
     def shards_parameters(self) -> bool:
         """Whether parameters are gathered for every pass (ZeRO-3, FSDP)."""
-        return self.layout.zero_stage == 3 and self.data_group.size > 1
+        return self.layout.zero_stage == ZERO_PARAMETERS and self.data_group.size > 1
 
     @property
     def ties_stages(self) -> bool:
@@ -179,9 +181,9 @@ def _cut(model: ModelSpec, stack: Stack, layout: ParallelLayout, vocab: int) -> 
     """Cut a chunk into buckets of the stack's size, or into FSDP units of one layer."""
     if layout.data_ranks == 1 or layout.data_parallel is not DataParallel.ALL_REDUCE:
         bucket = inf
-    elif layout.zero_stage == 3:
+    elif layout.zero_stage == ZERO_PARAMETERS:
         bucket = 0.0
-    elif layout.zero_stage == 2 or stack.overlap.gradient_reduce:
+    elif layout.zero_stage == ZERO_GRADIENTS or stack.overlap.gradient_reduce:
         bucket = float(stack.bucket_parameters)
     else:
         bucket = inf

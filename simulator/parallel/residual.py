@@ -18,8 +18,8 @@ from simulator.workload.operator import MemoryBound
 MASK_BYTES = 1.0
 _NORM_PASSES, _NORM_BACKWARD_PASSES = 2, 3
 _EAGER_NORM_PASSES = 10
-"""Eager RMSNorm in fp32, in 2-byte passes: cast 3, square 4, mean 2, scale 4, cast 3, weight 2, less
-what the cache holds."""
+"""Eager RMSNorm in fp32, in 2-byte passes: cast 3, square 4, mean 2, scale 4, cast 3, weight 2,
+less what the cache holds."""
 _ADD_PASSES = 3
 
 

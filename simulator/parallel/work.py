@@ -13,8 +13,8 @@ from simulator.workload.operator import Operator
 class CommWork:
     """One collective of `payload` bytes (nccl-tests convention) over `group`.
 
-    The operators named in `hidden_by` (of the same block) run at the same time. `hidden_fraction` of
-    what they could hide, which is the shorter of the two times, costs nothing.
+    The operators named in `hidden_by` (of the same block) run at the same time. `hidden_fraction`
+    of what they could hide, which is the shorter of the two times, costs nothing.
     """
 
     name: str

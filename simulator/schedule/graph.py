@@ -19,6 +19,8 @@ from simulator.schedule.registry import build_schedule
 from simulator.schedule.verify import PassNumbers, in_dependency_order
 
 NO_TASK = -1
+_MAX_WAITS = 2
+"""Explicit dependencies a task; more are joined first."""
 
 
 class StreamKind(IntEnum):
@@ -174,7 +176,7 @@ class _Builder:
     def _add(self, work: Work, stream: StreamKind, *after: int, micro_batch: int = NO_TASK) -> int:
         """Append a task and return its number; joins what it waits for down to two."""
         waits = [task for task in after if task != NO_TASK]
-        while len(waits) > 2:
+        while len(waits) > _MAX_WAITS:
             joined = self._add(Work(WorkKind.JOIN, work.stage), StreamKind.DATA, *waits[:2])
             waits = [*waits[2:], joined]
         first = waits[0] if waits else NO_TASK
@@ -222,8 +224,10 @@ class _Builder:
         self.arrival[self.numbers.of(action)] = self._send(action, place, done)
 
     def _segmented(self, action: Action, place: int, waits: list[int], reduces: bool) -> int:
-        """Add a pass segment by segment; the gather of one is issued before the reduction of the
-        one before, as FSDP's backward prefetch does.
+        """Add a pass segment by segment.
+
+        The gather of one is issued before the reduction of the one before, as FSDP's backward
+        prefetch does.
         """
         forward = action.kind is ActionKind.FORWARD
         kind = WorkKind.FORWARD if forward else WorkKind.BACKWARD

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.parallel.layout import DataParallel
+from simulator.parallel.layout import ZERO_GRADIENTS, DataParallel
 from simulator.parallel.program import StepProgram
 from simulator.schedule.graph import GraphShape, Sync, WorkKind
 
@@ -37,7 +37,7 @@ def _sync(program: StepProgram) -> Sync:
         return Sync.NEVER
     if layout.data_parallel is DataParallel.PARAMETER_SERVER:
         return Sync.AFTER
-    if layout.zero_stage >= 2:
+    if layout.zero_stage >= ZERO_GRADIENTS:
         return Sync.EVERY_PASS
     return Sync.LAST_PASS if program.stack.overlap.gradient_reduce else Sync.AFTER
 

@@ -57,8 +57,8 @@ class Kernels(FileRecord):
     dropout: bool = False
     """Whether hidden and attention dropout run (GPT-3 style recipes)."""
     keeps_gathered: bool = False
-    """With sequence parallelism, keep the gathered input of a column-parallel layer for the backward
-    pass instead of gathering it again."""
+    """With sequence parallelism, keep the gathered input of a column-parallel layer for the
+    backward pass instead of gathering it again."""
     accumulate_bytes: float = Field(default=0.0, ge=0)
     """Bytes moved a parameter and micro-batch to add a weight gradient outside its GEMM."""
     fused_loss: bool = False
@@ -154,6 +154,8 @@ class Stack(FileRecord):
     numerics: Numerics
     memory: Memory
     partition: PartitionRule = PartitionRule.EVEN
+    short_ends: bool = False
+    """Whether first and last stage can take one layer less each where layers do not divide."""
     bucket_parameters: int = Field(default=40_000_000, ge=1)
     """Parameters a gradient bucket."""
     zero_stages: tuple[int, ...] = (0, 1)

@@ -57,7 +57,7 @@ def test_a_fifth_is_left_out_and_never_fitted() -> None:
 
 def test_errors_are_summed_up_by_median_and_ninetieth_percentile() -> None:
     held = Held(errors=np.arange(11) / 100)
-    assert (held.median, held.p90) == (pytest.approx(0.05), pytest.approx(0.09))
+    assert (held.median, held.p90) == pytest.approx((0.05, 0.09))
 
 
 def test_gemm_constants_that_made_a_table_predict_it_again() -> None:

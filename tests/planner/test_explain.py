@@ -27,6 +27,7 @@ def planned(rank: int, **seconds: float) -> PlannedLayout:
     return PlannedLayout(
         rank=rank,
         layout=ParallelLayout(tp=rank),
+        simulated=True,
         step_time=breakdown.total,
         low=breakdown.total / 1.1,
         high=breakdown.total * 1.1,

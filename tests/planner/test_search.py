@@ -41,6 +41,13 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
+def with_search(given_scenario: Scenario, **changes: Any) -> Scenario:
+    """Return a scenario with some search keys replaced."""
+    search = given_scenario.file.search.model_copy(update=changes)
+    file = given_scenario.file.model_copy(update={"search": search})
+    return given_scenario.model_copy(update={"file": file})
+
+
 def small() -> Scenario:
     """Return 8 accelerators, a model of 8 layers and a few hundred layouts."""
     return scenario(gpt(8, 1024), search=SearchFile(top=3))
@@ -82,11 +89,22 @@ def test_a_plan_is_the_same_every_time() -> None:
     assert to_json(plan(small())) == to_json(plan(small()))
 
 
-def test_layouts_are_ranked_by_simulated_time() -> None:
+def test_layouts_are_ranked_by_step_time() -> None:
     answer = plan(small())
     times = [entry.step_time for entry in answer.layouts]
     assert times == sorted(times)
     assert [entry.rank for entry in answer.layouts] == [1, 2, 3]
+
+
+@given(scenarios(), st.integers(1, 4))
+def test_the_first_layout_is_the_one_that_simulating_all_would_put_first(
+    given_scenario: Scenario, least: int
+) -> None:
+    first = [
+        plan(with_search(given_scenario, simulate=count)).layouts[:1] for count in (least, 1000)
+    ]
+    assert first[0] == first[1]
+    assert all(entry.simulated for entry in first[0])
 
 
 def test_contention_makes_no_step_faster() -> None:
@@ -96,7 +114,7 @@ def test_contention_makes_no_step_faster() -> None:
 def test_progress_ends_at_its_total_and_never_goes_back() -> None:
     told: list[tuple[int, int]] = []
     answer = plan(small(), progress=lambda done, total: told.append((done, total)))
-    assert {total for _, total in told} == {answer.searched.legal + answer.searched.simulated}
+    assert {total for _, total in told} == {answer.searched.legal + len(answer.layouts)}
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert told[-1][0] == told[-1][1]
 
@@ -153,4 +171,4 @@ def numbers(value: Any) -> list[float]:
         return [n for inner in value.values() for n in numbers(inner)]
     if isinstance(value, list):
         return [n for inner in value for n in numbers(inner)]
-    return [value] if isinstance(value, int | float) else []
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else []

@@ -137,6 +137,21 @@ def test_ends_that_count_as_layers_give_the_published_interleaving() -> None:
     assert {layout.vpp for layout in enumerate_layouts(given).layouts} == {1, 2, 4}
 
 
+def test_ends_take_one_layer_less_where_only_that_divides_and_the_stack_can() -> None:
+    job = TrainingJob(global_batch_size=2048, seq_length=8192)
+    search = SearchFile(pp=(16,), tp=(8,), vpp=(1,))
+    given = scenario(llama3_405b(), nodes=2048, job=job, stack="megatron-core", search=search)
+    found = {layout.layers_per_stage for layout in enumerate_layouts(given).layouts}
+    assert found == {(7, *(8,) * 14, 7)}
+
+
+def test_layers_that_do_not_divide_are_refused_where_the_stack_cannot_leave_ends_short() -> None:
+    job = TrainingJob(global_batch_size=2048, seq_length=8192)
+    search = SearchFile(pp=(16,), tp=(8,), vpp=(1,), sequence_parallel=(False,))
+    given = scenario(llama3_405b(), nodes=2048, job=job, stack="megatron-lm-2021", search=search)
+    assert not enumerate_layouts(given).layouts
+
+
 def test_illegal_heads_come_with_the_legal_sizes() -> None:
     model = gpt(2, 28 * 128, num_attention_heads=28, num_key_value_heads=28)
     space = enumerate_layouts(scenario(model, search=SearchFile(tp=(8,))))

@@ -72,7 +72,7 @@ def test_half_a_last_wave_costs_half_where_work_is_spread_evenly() -> None:
 def test_a_single_tile_is_split_over_k_where_that_is_faster() -> None:
     split = seconds(100, 100, 1000, splits=(1, 10), split_start=0.5 * US)
     whole = seconds(100, 100, 1000, splits=(1, 10), split_start=5 * US)
-    assert (split, whole) == (pytest.approx(0.7 * US), pytest.approx(2 * US))
+    assert (split, whole) == pytest.approx((0.7 * US, 2 * US))
 
 
 def test_overhead_counts_as_elements_of_k() -> None:

@@ -71,7 +71,7 @@ def test_tied_embedding_is_all_reduced_between_the_ends() -> None:
 def test_the_network_is_used_between_domains_only() -> None:
     layout = ParallelLayout(tp=8, dp=2)
     links = step_of(layout, forecaster(layout, model=tiny_model(num_attention_heads=8))).play()
-    assert links.carried[0, LinkKind.SCALE_UP] == 0.0
+    assert (0, LinkKind.SCALE_UP) not in links.carried
     assert links.carried[0, LinkKind.SCALE_OUT] > 0.0
 
 
@@ -101,8 +101,8 @@ def test_two_runs_are_the_same_to_the_last_bit() -> None:
 
 GPT3 = ParallelLayout(tp=8, pp=8, dp=16)
 TRILLION = ParallelLayout(tp=8, pp=64, dp=6)
-GPT3_EVENTS = 9_051
-TRILLION_EVENTS = 423_079
+GPT3_EVENTS = 6_373
+TRILLION_EVENTS = 294_177
 
 
 def gpt3() -> Forecaster:

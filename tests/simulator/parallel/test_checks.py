@@ -16,7 +16,7 @@ from simulator.parallel.checks import (
     legal_tensor_sizes,
     violations,
 )
-from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
+from simulator.parallel.layout import DataParallel, ParallelLayout, Recompute, ScheduleName
 from simulator.parallel.program import build_program
 from simulator.workload.model import LayerOverride, ModelSpec
 from simulator.workload.model_parts import BlockKind
@@ -216,6 +216,20 @@ ILLEGAL: list[tuple[Reason, ParallelLayout, dict[str, object], str, str]] = [
         {"model": tiny_model(sliding_window=8)},
         "context parallelism with sliding-window attention is not modelled yet",
         "cp = 1",
+    ),
+    (
+        Reason.STACK,
+        ParallelLayout(tp=2, sequence_parallel=True),
+        {"stack": fake_stack().model_copy(update={"sequence_parallel": False})},
+        "fake has no sequence parallelism",
+        "false",
+    ),
+    (
+        Reason.STACK,
+        ParallelLayout(recompute=Recompute.SELECTIVE),
+        {"stack": fake_stack().model_copy(update={"recompute": (Recompute.NONE,)})},
+        "fake does not offer this recomputation",
+        "recompute of none",
     ),
 ]
 
