@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console
@@ -14,9 +15,11 @@ from simulator.units import SECONDS_PER_DAY, TERA
 _WARN = "yellow"
 _MUTED = "dim"
 _SMALL_SHARE = 0.0005
-_MEMORY_KINDS = ("weights", "gradients", "optimizer", "activations", "transient", "logits")
-_MARGINS = ("fragmentation", "context")
-_STAGES_SHOWN = 12
+_ALL_KINDS = (
+    *("weights", "gradients", "optimizer", "activations", "transient", "logits", "allocated"),
+    *("fragmentation", "context", "reserved"),
+)
+_ROWS_SHOWN = 12
 CLOSE_TO_FULL = 0.88
 """Share of the device memory above which a forecast warns."""
 
@@ -157,11 +160,12 @@ def _days(days: float) -> str:
 def _print_memory(console: Console, memory: Record) -> None:
     stages = memory["stages"]
     fullest = max(stages, key=lambda stage: float(stage["reserved"]))
-    shown = stages if len(stages) <= _STAGES_SHOWN else _ends(stages, fullest)
+    alike = _alike(stages)
+    shown = alike if len(alike) <= _ROWS_SHOWN else _ends(alike, fullest)
     print_heading(console, "Memory of one rank a stage at its peak, GiB")
     print_table(console, _memory_columns(shown), "see --json")
-    if len(shown) < len(stages):
-        print_text(console, f"{len(stages) - len(shown)} stages between them: see --json", _MUTED)
+    if len(shown) < len(alike):
+        print_text(console, f"{len(alike) - len(shown)} rows between them: see --json", _MUTED)
     print_text(
         console,
         f"capacity {gibibytes(memory['capacity_bytes'])} GiB; stage {fullest['stage']} is the "
@@ -173,18 +177,27 @@ def _print_memory(console: Console, memory: Record) -> None:
         print_notes(console, [text])
 
 
-def _ends(stages: list[Record], fullest: Record) -> list[Record]:
-    half = _STAGES_SHOWN // 2
-    middle = stages[half : len(stages) - half]
-    return [*stages[:half], *(stage for stage in middle if stage is fullest), *stages[-half:]]
+def _alike(stages: list[Record]) -> list[list[Record]]:
+    """Return runs of neighbouring stages that show the same numbers."""
+    runs = groupby(stages, key=lambda stage: [gibibytes(stage[kind]) for kind in _ALL_KINDS])
+    return [list(run) for _, run in runs]
 
 
-def _memory_columns(stages: list[Record]) -> list[Column]:
-    columns = [Column(title="stage", cells=[str(stage["stage"]) for stage in stages])]
-    kinds = (*_MEMORY_KINDS, "allocated", *_MARGINS, "reserved")
-    for rank, kind in enumerate(kinds, start=1):
-        cells = [gibibytes(stage[kind]) for stage in stages]
+def _ends(alike: list[list[Record]], fullest: Record) -> list[list[Record]]:
+    """Return the first and last rows, and the one of the fullest stage."""
+    half = _ROWS_SHOWN // 2
+    middle = alike[half : len(alike) - half]
+    return [*alike[:half], *(run for run in middle if fullest in run), *alike[-half:]]
+
+
+def _memory_columns(alike: list[list[Record]]) -> list[Column]:
+    first = [run[0] for run in alike]
+    ends = [(run[0]["stage"], run[-1]["stage"]) for run in alike]
+    names = [f"{a}" if a == b else f"{a}-{b}" for a, b in ends]
+    columns = [Column(title="stage", cells=names)]
+    for rank, kind in enumerate(_ALL_KINDS, start=1):
+        cells = [gibibytes(stage[kind]) for stage in first]
         keep = kind in ("allocated", "reserved")
         columns.append(Column(title=kind, cells=cells, rank=0 if keep else rank))
-    moments = [plain(stage["moment"]) for stage in stages]
-    return [*columns, Column(title="peak", cells=moments, rank=len(kinds) + 1, justify="left")]
+    moments = [plain(stage["moment"]) for stage in first]
+    return [*columns, Column(title="peak", cells=moments, rank=len(_ALL_KINDS) + 1, justify="left")]

@@ -62,10 +62,10 @@ def test_all_names_that_lead_nowhere_are_reported_at_once(tmp_path: Path) -> Non
     text = text.replace("seq_length", 'stack = "megatron-cor"\nseq_length')
     with pytest.raises(InputError) as caught:
         load_scenario(written(tmp_path, text))
-    assert [(p.where, p.fix) for p in caught.value.problems] == [
-        ("llama3-8c", "did you mean 'llama3-8b'?"),
-        ("megatron-cor", "did you mean 'megatron-core'?"),
-        ("dgx-h101", "did you mean 'dgx-h100'?"),
+    assert [(p.key, p.found, p.fix) for p in caught.value.problems] == [
+        ("model", "'llama3-8c'", "did you mean 'llama3-8b'?"),
+        ("job.stack", "'megatron-cor'", "did you mean 'megatron-core'?"),
+        ("cluster.profile", "'dgx-h101'", "did you mean 'dgx-h100'?"),
     ]
 
 
