@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from simulator.cost.attention import AttentionShape
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.kernel_constants import GemmLayout
 from simulator.units import US
+from simulator.workload.operator import AttentionShape
 
 Array: TypeAlias = NDArray[np.float64]
 

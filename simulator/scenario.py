@@ -20,6 +20,7 @@ from simulator.workload.stack import Stack, load_stack
 
 DEFAULT_TOP = 10
 DEFAULT_SIMULATED = 3
+MAX_ACCELERATORS = 10**6
 _Size = Annotated[int, Field(ge=1, le=1024)]
 
 
@@ -137,6 +138,14 @@ def _machine_problems(scenario: Scenario) -> Iterator[Problem]:
             found=precision.value,
             rule=f"{profile.name} has no peak or no constants for this precision",
             fix="one of: " + ", ".join(sorted(offered)),
+        )
+    if scenario.world_size > MAX_ACCELERATORS:
+        yield Problem(
+            where=scenario.where,
+            key="cluster.nodes",
+            found=f"{scenario.world_size} accelerators",
+            rule=f"at most {MAX_ACCELERATORS} accelerators are modelled",
+            fix=f"at most {MAX_ACCELERATORS // profile.node.accelerators} nodes",
         )
     if profile.node.nic is None and scenario.world_size > profile.node.scale_up.domain_size:
         yield Problem(

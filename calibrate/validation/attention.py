@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from calibrate.validation.cells import Row, SkippedRowError
 from calibrate.validation.machines import Machines
 from calibrate.validation.records import Quantity, RowResult, Status
-from simulator.cost.attention import AttentionShape, flash_forward_seconds
+from simulator.cost.attention import flash_forward_seconds
 from simulator.errors import InputError
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
 from simulator.units import US
+from simulator.workload.operator import AttentionShape
 
 _SHAPE = ("batch_size", "seq_len", "num_heads", "num_key_value_heads", "head_dim")
 _WINDOWED_REPEATS = (4, 6)

@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simulator.cost.gemm import peak_flops
 from simulator.hardware.accelerator import Accelerator, Dtype
 from simulator.hardware.kernel_constants import AttentionConstants
+from simulator.workload.operator import FLOPS_PER_SCORE, AttentionShape
 
 _NORM = 4
 """Exponent that joins two overlapping times: close to the larger one, above both."""
-_FLOPS_PER_SCORE = 4.0
-"""Of each element of a head: a multiplication and an addition in Q K^T, and again in P V."""
 _BACKWARD_TENSORS = 2.0
 """Backward reads Q, K, V, O, dO and writes dQ, dK, dV; forward reads Q, K, V and writes O."""
 _CACHE_TENSORS = 4.0
 """K and V, each read and written once more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionShape:
-    """One attention call on one rank: `heads` and `kv_heads` are local, sizes in tokens."""
-
-    batch: int
-    seq_q: int
-    seq_k: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    causal: bool = True
-    """The last query sees all keys; the one before it all but the last, and so on."""
-    window: int | None = None
-    """Keys that a query sees at most (sliding window); None for all."""
-
-    @property
-    def mean_keys(self) -> float:
-        """Keys that a query sees, on average."""
-        limit = min(self.window or self.seq_k, self.seq_k)
-        if not self.causal:
-            return float(limit)
-        first = self.seq_k - self.seq_q
-        growing = min(max(limit - first, 0), self.seq_q)
-        rising = growing * (first + (growing + 1) / 2)
-        return (rising + (self.seq_q - growing) * limit) / self.seq_q
 
 
 def flash_forward_seconds(
@@ -106,7 +76,7 @@ def _compute(
     shape: AttentionShape, gpu: Accelerator, constants: AttentionConstants, peak: float
 ) -> float:
     tile, units = constants.query_tile, gpu.compute_units
-    matrix = _FLOPS_PER_SCORE * shape.head_dim / constants.efficiency
+    matrix = FLOPS_PER_SCORE * shape.head_dim / constants.efficiency
     flops = float((matrix**_NORM + constants.softmax_flops**_NORM) ** (1 / _NORM))
     score = flops / (peak / units)
     waves = shape.batch * shape.heads * -(-shape.seq_q // tile) / units

@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from simulator.cost.attention import (
-    AttentionShape,
-    flash_backward_seconds,
-    flash_forward_seconds,
-)
+from simulator.cost.attention import flash_backward_seconds, flash_forward_seconds
 from simulator.cost.collectives.select import CollectiveCosts
 from simulator.cost.gemm import gemm_seconds
 from simulator.cost.memory_bound import memory_bound_seconds
@@ -86,7 +82,7 @@ class KernelCosts:
             case FlashAttention():
                 price = flash_backward_seconds if operator.backward else flash_forward_seconds
                 once = self.attention_scale * price(
-                    _attention_shape(operator),
+                    operator.shape,
                     dtype=_attention_dtype(self.dtype),
                     gpu=gpu,
                     constants=constants.attention,
@@ -199,19 +195,6 @@ def _category(operator: Operator) -> Category:
 def _launches(operator: Operator) -> int:
     launches = operator.launches if isinstance(operator, MemoryBound) else 1
     return launches * operator.count
-
-
-def _attention_shape(operator: FlashAttention) -> AttentionShape:
-    return AttentionShape(
-        batch=operator.batch,
-        seq_q=operator.seq_q,
-        seq_k=operator.seq_k,
-        heads=operator.heads,
-        kv_heads=operator.kv_heads,
-        head_dim=operator.head_dim,
-        causal=operator.causal,
-        window=operator.window,
-    )
 
 
 def _attention_dtype(dtype: Dtype) -> Dtype:

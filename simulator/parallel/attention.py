@@ -25,7 +25,7 @@ from simulator.parallel.residual import (
 from simulator.parallel.shard import Shard
 from simulator.parallel.work import CommWork, Piece
 from simulator.workload.layer import AttentionSpec, LayerSpec, QkNorm
-from simulator.workload.operator import FlashAttention, Gemm, MemoryBound
+from simulator.workload.operator import AttentionShape, FlashAttention, Gemm, MemoryBound
 from simulator.workload.stack import AttentionKernel
 
 FP32_BYTES = 4.0
@@ -144,8 +144,7 @@ def _flash(attention: AttentionSpec, heads: LocalHeads, shard: Shard) -> list[Fl
     blocks (queries of half its tokens over all keys of a peer).
     """
     saved = shard.element * shard.tokens * (heads.q + 2 * heads.kv)
-    diagonal = FlashAttention(
-        name="attention.core",
+    own = AttentionShape(
         batch=shard.micro_batch,
         seq_q=shard.seq,
         seq_k=shard.seq,
@@ -153,19 +152,16 @@ def _flash(attention: AttentionSpec, heads: LocalHeads, shard: Shard) -> list[Fl
         kv_heads=heads.key_value,
         head_dim=heads.head_dim,
         window=attention.window,
+    )
+    diagonal = FlashAttention(
+        name="attention.core",
+        shape=own,
         saved=saved + FP32_BYTES * shard.tokens * heads.query,
     )
     if shard.cp == 1:
         return [diagonal]
-    half = replace(
-        diagonal,
-        name="attention.core.peer",
-        seq_q=max(1, shard.seq // 2),
-        causal=False,
-        window=None,
-        saved=0.0,
-        count=shard.cp - 1,
-    )
+    peer = replace(own, seq_q=max(1, shard.seq // 2), causal=False, window=None)
+    half = FlashAttention(name="attention.core.peer", shape=peer, count=shard.cp - 1)
     return [diagonal, half]
 
 

@@ -146,6 +146,7 @@ class _Builder:
         self.numbers = PassNumbers(pp=shape.pp, vpp=shape.vpp, micro_batches=shape.micro_batches)
         self.arrival = [NO_TASK] * self.numbers.count
         self.head_gathers: dict[int, int] = {}
+        self.chunk_works: dict[int, Work] = {}
 
     def build(self) -> TaskGraph:
         shape = self.shape
@@ -218,8 +219,7 @@ class _Builder:
         if shape.gathers or reduces:
             done = self._segmented(action, place, [arrival, gathered], reduces)
         else:
-            kind = WorkKind.FORWARD if forward else WorkKind.BACKWARD
-            work = Work(kind, action.stage, place)
+            work = self._chunk_work(WorkKind.FORWARD if forward else WorkKind.BACKWARD, place)
             done = self._append(work, StreamKind.COMPUTE, arrival, gathered, action.micro_batch)
         self.arrival[self.numbers.of(action)] = self._send(action, place, done)
 
@@ -264,8 +264,16 @@ class _Builder:
             return done
         kind = WorkKind.SEND_FORWARD if forward else WorkKind.SEND_BACKWARD
         stream = StreamKind.COMPUTE if shape.blocking_send else StreamKind.SEND
-        work = Work(kind, action.stage, place)
+        work = self._chunk_work(kind, place)
         return self._append(work, stream, done, NO_TASK, action.micro_batch)
+
+    def _chunk_work(self, kind: WorkKind, place: int) -> Work:
+        """Return the work of a whole chunk; one and the same object for all micro-batches."""
+        key = len(WorkKind) * place + kind
+        work = self.chunk_works.get(key)
+        if work is None:
+            work = self.chunk_works[key] = Work(kind, place % self.shape.pp, place)
+        return work
 
     def _close_step(self) -> None:
         """Reduce what is left, join all stages for the gradient norm, update, spread parameters."""

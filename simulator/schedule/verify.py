@@ -79,15 +79,16 @@ def in_dependency_order(schedule: Schedule, vpp: int) -> Iterator[Action]:
     while remaining:
         before = remaining
         for stage, actions in enumerate(schedule):
-            start = position[stage]
-            for action in actions[start:]:
-                needed = numbers.needed(action)
+            start = at = position[stage]
+            while at < len(actions):
+                needed = numbers.needed(actions[at])
                 if needed >= 0 and not done[needed]:
                     break
-                done[numbers.of(action)] = 1
-                position[stage] += 1
-                yield action
-            remaining -= position[stage] - start
+                done[numbers.of(actions[at])] = 1
+                yield actions[at]
+                at += 1
+            position[stage] = at
+            remaining -= at - start
         if remaining == before:
             stuck = [str(a[i]) for a, i in zip(schedule, position, strict=True) if i < len(a)]
             raise ScheduleError(f"deadlock at {', '.join(stuck)}")

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from simulator.hardware.kernel_constants import GemmLayout, MemoryClass
 
+FLOPS_PER_SCORE = 4.0
+"""Of each element of a head: a multiplication and an addition in QK^T, and again in PV."""
+_FORWARD_PRODUCTS, _BACKWARD_PRODUCTS = 2, 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm:
@@ -40,13 +44,9 @@ class Gemm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlashAttention:
-    """Fused attention of `seq_q` queries over `seq_k` keys for `batch` sequences.
+class AttentionShape:
+    """One attention call on one rank: `heads` and `kv_heads` are local, sizes in tokens."""
 
-    `window` limits how far back a query sees; None is unlimited.
-    """
-
-    name: str
     batch: int
     seq_q: int
     seq_k: int
@@ -54,35 +54,53 @@ class FlashAttention:
     kv_heads: int
     head_dim: int
     causal: bool = True
+    """The last query sees all keys; the one before it all but the last, and so on."""
     window: int | None = None
+    """Keys that a query sees at most (sliding window); None for all."""
+
+    @property
+    def mean_keys(self) -> float:
+        """Keys that a query sees, on average."""
+        limit = min(self.window or self.seq_k, self.seq_k)
+        if not self.causal:
+            return float(limit)
+        first = self.seq_k - self.seq_q
+        growing = min(max(limit - first, 0), self.seq_q)
+        rising = growing * (first + (growing + 1) / 2)
+        return (rising + (self.seq_q - growing) * limit) / self.seq_q
+
+    @property
+    def flops(self) -> float:
+        """FLOP of the forward pass under the mask."""
+        scores = self.batch * self.heads * self.seq_q * self.mean_keys
+        return FLOPS_PER_SCORE * self.head_dim * scores
+
+    @property
+    def unmasked_flops(self) -> float:
+        """FLOP of the forward pass without a mask: QK^T and PV."""
+        return FLOPS_PER_SCORE * self.head_dim * self.batch * self.heads * self.seq_q * self.seq_k
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlashAttention:
+    """Fused attention of one `shape`, forward or backward."""
+
+    name: str
+    shape: AttentionShape
     backward: bool = False
     saved: float = 0.0
     count: int = 1
 
     @property
-    def dense_forward_flops(self) -> float:
-        """FLOP of the forward pass without a mask: QK^T and PV."""
-        pairs = float(self.seq_q) * self.seq_k
-        return 4.0 * pairs * self.head_dim * self.heads * self.batch * self.count
-
-    @property
-    def visible(self) -> float:
-        """Share of the (query, key) pairs that the mask leaves."""
-        if not self.causal:
-            return 1.0
-        if self.window is None or self.window >= self.seq_k:
-            return 0.5
-        return (self.window - self.window**2 / (2 * self.seq_k)) / self.seq_k
-
-    @property
     def flops(self) -> float:
         """FLOP under the mask; the backward pass does five products where the forward does two."""
-        return self.dense_forward_flops * self.visible * (2.5 if self.backward else 1.0)
+        passes = _BACKWARD_PRODUCTS / _FORWARD_PRODUCTS if self.backward else 1.0
+        return self.shape.flops * self.count * passes
 
     @property
     def model_flops(self) -> float:
         """FLOP as counted in MFU by Megatron-LM: no mask, backward twice the forward."""
-        return self.dense_forward_flops * (2.0 if self.backward else 1.0)
+        return self.shape.unmasked_flops * self.count * (2.0 if self.backward else 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

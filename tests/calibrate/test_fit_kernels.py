@@ -18,7 +18,7 @@ from calibrate.kernel_tables import (
     read_layouts,
 )
 from calibrate.log_fit import FreeConstant, Held, fit_constants, held_out
-from simulator.cost.attention import AttentionShape, flash_forward_seconds
+from simulator.cost.attention import flash_forward_seconds
 from simulator.cost.gemm import gemm_seconds_of
 from simulator.files import read_record, read_toml
 from simulator.hardware.accelerator import Dtype
@@ -26,6 +26,7 @@ from simulator.hardware.constants import FitRecord, FittedConstants, Origin
 from simulator.hardware.kernel_constants import GemmLayout, MemoryClass
 from simulator.hardware.profile import PROFILE_FOLDER, load_profile
 from simulator.units import US
+from simulator.workload.operator import AttentionShape
 
 A100 = load_profile("dgx-a100-80gb")
 GPU = A100.accelerator

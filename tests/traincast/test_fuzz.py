@@ -153,8 +153,8 @@ def read_by_every_verb(kind: Kind, file: Path) -> None:
     if kind.place:
         scenario = file.with_name("uses.toml")
         scenario.write_text(toml_text(with_value(SCENARIO, kind.place, file.name)))
-        for verb in ("simulate", "plan"):
-            check(run(verb, scenario, "--json", "-"), scenario)
+        for planned in ("simulate", "plan"):
+            check(run(planned, scenario, "--json", "-"), scenario)
 
 
 @pytest.fixture(name="folder")
@@ -190,7 +190,7 @@ def test_a_good_file_may_be_written_in_an_unusual_way(kind: str, way: str, tmp_p
     assert run(*(str(file) if word == FILE else word for word in verb)).code == 0
 
 
-LAYOUTS = {
+LAYOUTS: dict[str, Document] = {
     "heads do not divide by tp": {"layout.tp": 5, "cluster.nodes": 10},
     "layers do not divide by pp": {"layout.pp": 5, "cluster.nodes": 10},
     "more stages than layers": {"layout.pp": 64, "cluster.nodes": 128},

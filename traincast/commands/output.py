@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from simulator.errors import InputError, Problem
-from simulator.files import write_atomic
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,8 +39,10 @@ def write(text: str, target: str) -> None:
     """Write `text` to a file, or to standard output where `target` is "-"."""
     if target == STDOUT:
         sys.stdout.write(text)
-    else:
-        write_atomic(target, text)
+        return
+    from simulator.files import write_atomic
+
+    write_atomic(target, text)
 
 
 def check_targets(**targets: str | None) -> bool:

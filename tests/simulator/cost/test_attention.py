@@ -12,7 +12,6 @@ from calibrate.fit_shipped import HEAD_DIMS
 from calibrate.kernel_tables import read_attention
 from calibrate.log_fit import held_out
 from simulator.cost.attention import (
-    AttentionShape,
     flash_backward_seconds,
     flash_forward_seconds,
 )
@@ -20,6 +19,7 @@ from simulator.hardware.accelerator import Accelerator, Dtype
 from simulator.hardware.kernel_constants import AttentionConstants
 from simulator.hardware.profile import load_profile
 from simulator.units import GIB, TERA, US
+from simulator.workload.operator import AttentionShape
 from tests.data import data_folder, needs_data
 
 GPU = Accelerator(

@@ -90,10 +90,11 @@ def test_a_layer_does_24_bshh_forward_and_twice_that_backward() -> None:
 
 def test_flash_attention_halves_the_scores_forward_and_makes_five_products_backward() -> None:
     passes = gpt(FLASH_STACK)
-    linear, scores = 24 * B * S * H * H, 4 * B * S * S * H
+    # The causal mask leaves s (s + 1) / 2 of the s^2 scores.
+    linear, scores = 24 * B * S * H * H, 4 * B * S * (S + 1) / 2 * H
     assert (passes.forward.flops, passes.backward.flops) == (
-        linear + scores / 2,
-        2 * linear + 2.5 * scores / 2,
+        linear + scores,
+        2 * linear + 2.5 * scores,
     )
 
 

@@ -1,0 +1,92 @@
+"""Traces keep to the Trace Event Format and show what was simulated."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import traincast
+from reports.trace import step_trace
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NAMES = ["gpt-18b-gpipe", "llama3-70b-64-h100", "llama3.1-8b-fsdp", "lan-parameter-server"]
+REQUIRED = {
+    "M": {"name", "pid", "tid", "args"},
+    "X": {"name", "cat", "pid", "tid", "ts", "dur", "args"},
+    "s": {"name", "cat", "id", "pid", "tid", "ts"},
+    "f": {"name", "cat", "id", "pid", "tid", "ts", "bp"},
+}
+Events = list[dict[str, Any]]
+
+
+@pytest.fixture(name="trace", scope="module", params=NAMES)
+def _trace(request: pytest.FixtureRequest) -> dict[str, Any]:
+    scenario = EXAMPLES / f"{request.param}.toml"
+    traced = traincast.trace_step(scenario, traincast.simulate_step(scenario))
+    loaded: dict[str, Any] = json.loads(json.dumps(traced, allow_nan=False))
+    return loaded
+
+
+def of_kind(trace: dict[str, Any], kind: str) -> Events:
+    return [event for event in trace["traceEvents"] if event["ph"] == kind]
+
+
+def test_every_event_has_the_keys_of_its_kind(trace: dict[str, Any]) -> None:
+    lacking = [e for e in trace["traceEvents"] if not REQUIRED[e["ph"]] <= e.keys()]
+    assert lacking == []
+
+
+def test_times_rise_and_nothing_lasts_less_than_nothing(trace: dict[str, Any]) -> None:
+    times = [event["ts"] for event in trace["traceEvents"] if event["ph"] != "M"]
+    shortest = min(event["dur"] for event in of_kind(trace, "X"))
+    assert (times == sorted(times), times[0] >= 0, shortest >= 0) == (True, True, True)
+
+
+def test_bars_of_a_thread_nest_or_follow_each_other(trace: dict[str, Any]) -> None:
+    open_until: dict[tuple[int, int], list[float]] = {}
+    for bar in of_kind(trace, "X"):
+        stack = open_until.setdefault((bar["pid"], bar["tid"]), [])
+        while stack and stack[-1] <= bar["ts"] + 0.0015:
+            stack.pop()
+        assert not stack or bar["ts"] + bar["dur"] <= stack[-1] + 0.0015, bar
+        stack.append(bar["ts"] + bar["dur"])
+
+
+def test_every_arrow_has_one_start_and_one_later_end(trace: dict[str, Any]) -> None:
+    starts = {event["id"]: event["ts"] for event in of_kind(trace, "s")}
+    ends = {event["id"]: event["ts"] for event in of_kind(trace, "f")}
+    counts = Counter(e["id"] for kind in "sf" for e in of_kind(trace, kind))
+    assert starts.keys() == ends.keys()
+    assert set(counts.values()) <= {2}
+    assert all(starts[number] <= ends[number] for number in starts)
+
+
+def test_every_bar_stands_on_a_named_thread(trace: dict[str, Any]) -> None:
+    named = {(e["pid"], e["tid"]) for e in of_kind(trace, "M") if e["name"] == "thread_name"}
+    assert {(bar["pid"], bar["tid"]) for bar in of_kind(trace, "X")} == named
+
+
+def test_the_last_bar_ends_with_the_step(trace: dict[str, Any]) -> None:
+    last = max(bar["ts"] + bar["dur"] for bar in of_kind(trace, "X"))
+    assert last == pytest.approx(1e6 * trace["otherData"]["step_time_s"], abs=0.01)
+
+
+def test_it_says_what_it_was_computed_from(trace: dict[str, Any]) -> None:
+    keys = {"profile", "profile_sha256", "stack", "constants", "traincast"}
+    assert keys <= trace["otherData"].keys()
+
+
+def test_operators_are_named_inside_the_first_passes(trace: dict[str, Any]) -> None:
+    operators = [bar for bar in of_kind(trace, "X") if bar["cat"] == "operator"]
+    assert {bar["args"]["micro_batch"] for bar in operators} == {0, 1}
+    assert {"attention.qkv", "head.loss"} <= {bar["name"] for bar in operators}
+
+
+def test_one_arrow_joins_each_pair_of_stages_and_micro_batch_both_ways() -> None:
+    scenario = EXAMPLES / "gpt-18b-gpipe.toml"
+    trace = step_trace(traincast.simulate_step(scenario))
+    assert len(of_kind(trace, "s")) == 2 * 3 * 64
