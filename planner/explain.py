@@ -26,6 +26,8 @@ _NAMES = {
     Category.DATA_COMM: "data-parallel communication",
     Category.OPTIMIZER: "optimizer",
 }
+_NOISE = 1e-9
+"""Share of a step below which a difference is rounding."""
 _SHOWN = 3
 """Categories named in a sentence."""
 _PARTS = ("weights", "gradients", "optimizer", "activations", "transient", "logits")
@@ -50,7 +52,8 @@ def why_it_lost(best: PlannedLayout, other: PlannedLayout) -> str:
     """Return in words why `other` is slower than `best`: the categories that differ most."""
     gap = other.step_time - best.step_time
     extra = extra_seconds(best.breakdown, other.breakdown)
-    most = sorted((c for c in Category if extra[c]), key=lambda c: -abs(extra[c]))[:_SHOWN]
+    differing = (c for c in Category if abs(extra[c]) > _NOISE * best.step_time)
+    most = sorted(differing, key=lambda c: -abs(extra[c]))[:_SHOWN]
     parts = ", ".join(f"{_NAMES[c]} {extra[c]:+.3g} s" for c in most)
     inside = other.step_time <= best.high
     doubt = "; the difference is within the forecast's interval" if inside else ""

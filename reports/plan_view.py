@@ -166,6 +166,9 @@ def _print_footnotes(console: Console, record: Record) -> None:
             f"GiB; a layout may use {gibibytes(record['memory_limit_bytes'])}",
             "[3] communication that nothing hides; as bubble, a share of the busiest stage's step",
         ]
+    estimated = [entry["rank"] for entry in record["layouts"] if not entry["simulated"]]
+    if estimated:
+        lines.append(f"# {estimated[0]} and below are closed-form estimates, without contention")
     lines += [f"assumed: {plain(text)}" for text in record["assumptions"]]
     lines.append(provenance_line(record["provenance"]))
     console.print()

@@ -135,11 +135,14 @@ class StepCosts:
 
     def _plans(self, program: StepProgram, work: Work) -> tuple[CommPlan, ...]:
         """Return the collectives of a communication work, one after another."""
-        numerics, pair = self.stack.numerics, program.pipeline_pair
+        numerics = self.stack.numerics
         match work.kind:
-            case WorkKind.SEND_FORWARD | WorkKind.SEND_BACKWARD:
-                return self._transfer(program)
+            case WorkKind.SEND_FORWARD:
+                return self._transfer(program, program.stage_pair(work.stage, work.stage + 1))
+            case WorkKind.SEND_BACKWARD:
+                return self._transfer(program, program.stage_pair(work.stage, work.stage - 1))
             case WorkKind.TIED_REDUCE:
+                pair = program.stage_pair(0, program.layout.pp - 1)
                 table = float(program.local_vocab) * program.model.hidden_size
                 payload = table * numerics.reduce_bytes
                 return (self._plan(Collective.ALL_REDUCE, payload, pair),)
@@ -155,9 +158,9 @@ class StepCosts:
                 payload = _segment(program, work).parameters * numerics.gather_bytes
                 return (self._plan(Collective.ALL_GATHER, payload, program.data_group),)
 
-    def _transfer(self, program: StepProgram) -> tuple[CommPlan, ...]:
+    def _transfer(self, program: StepProgram, pair: GroupShape) -> tuple[CommPlan, ...]:
         """An activation goes to the next stage, in slices that are then gathered."""
-        send = self._plan(Collective.SEND_RECV, program.boundary, program.pipeline_pair)
+        send = self._plan(Collective.SEND_RECV, program.boundary, pair)
         if not program.regathered:
             return (send,)
         group = program.shard.tensor_group

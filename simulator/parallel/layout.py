@@ -21,6 +21,7 @@ __all__ = [
     "ScheduleName",
     "axis_group",
     "group_shape",
+    "stage_pair",
 ]
 
 
@@ -127,7 +128,11 @@ class ParallelLayout(FileRecord):
         parts = [f"tp{self.tp}", f"pp{self.pp}", f"dp{self.dp}"]
         parts += [f"cp{self.cp}"] if self.cp > 1 else []
         parts += [f"vpp{self.vpp}"] if self.vpp > 1 else []
-        return " ".join([*parts, f"mb{self.micro_batch_size}"])
+        parts.append(f"mb{self.micro_batch_size}")
+        parts += [f"zero{self.zero_stage}"] if self.zero_stage else []
+        parts += ["sp"] if self.sequence_parallel else []
+        parts += [f"recompute-{self.recompute}"] if self.recompute is not Recompute.NONE else []
+        return " ".join(parts)
 
 
 def group_shape(size: int, stride: int, domain_size: int) -> GroupShape:
@@ -147,7 +152,7 @@ def axis_group(layout: ParallelLayout, axis: Axis, domain_size: int) -> GroupSha
     """Return the shape of the group that a rank belongs to along `axis`.
 
     The data-parallel group is the one over which gradients are reduced: dp x cp ranks. The
-    pipeline group is a pair of neighbouring stages.
+    pipeline group is the pair of the first two stages; `stage_pair` has any two.
     """
     tp, cp, dp = layout.tp, layout.cp, layout.dp
     match axis:
@@ -158,6 +163,24 @@ def axis_group(layout: ParallelLayout, axis: Axis, domain_size: int) -> GroupSha
         case Axis.DATA:
             return group_shape(cp * dp, tp, domain_size)
         case Axis.PIPELINE:
-            return group_shape(min(2, layout.pp), tp * cp * dp, domain_size)
+            return stage_pair(layout, 0, min(1, layout.pp - 1), domain_size)
         case Axis.EXPERT:
             return group_shape(layout.ep, tp, domain_size)
+
+
+def stage_pair(layout: ParallelLayout, one: int, other: int, domain_size: int) -> GroupShape:
+    """Return the shape of a pair of ranks that stand at the same place of two pipeline stages.
+
+    Where only some of the pairs lie in one scale-up domain, the others set the pace.
+
+    >>> pairs = [stage_pair(ParallelLayout(tp=2, pp=8), s, s + 1, 8) for s in (2, 3)]
+    >>> [pair.domains for pair in pairs]
+    [1, 2]
+    """
+    if one == other:
+        return GroupShape(size=1, per_domain=1)
+    ranks = layout.tp * layout.cp * layout.dp
+    inside = all(
+        (one * ranks + i) // domain_size == (other * ranks + i) // domain_size for i in range(ranks)
+    )
+    return GroupShape(size=2, per_domain=2 if inside else 1)

@@ -21,6 +21,7 @@ from simulator.parallel.layout import (
     ParallelLayout,
     axis_group,
     group_shape,
+    stage_pair,
 )
 from simulator.parallel.partition import head_cost, partition_layers
 from simulator.parallel.shard import Shard, make_shard
@@ -70,7 +71,8 @@ class StepProgram:
     """Bytes of activation that one rank sends to the next stage a micro-batch."""
     regathered: float
     """Bytes of activation that the receiving tp ranks gather from their slices; 0 for none."""
-    pipeline_pair: GroupShape
+    domain_size: int
+    """Consecutive ranks that share a scale-up domain."""
     data_group: GroupShape
     """Ranks over which gradients are reduced (ZeRO shards, in HSDP)."""
     replica_group: GroupShape
@@ -79,6 +81,11 @@ class StepProgram:
     def stage_chunks(self, stage: int) -> tuple[Chunk, ...]:
         """Return the chunks of one pipeline rank, first to last."""
         return self.chunks[stage :: self.layout.pp]
+
+    def stage_pair(self, one: int, other: int) -> GroupShape:
+        """Return the pair of ranks that two pipeline stages (modulo pp) send between."""
+        pp = self.layout.pp
+        return stage_pair(self.layout, one % pp, other % pp, self.domain_size)
 
     def stage_parameters(self, stage: int) -> float:
         """Return the parameters of one rank of a stage, before ZeRO."""
@@ -136,7 +143,7 @@ def build_program(
         local_vocab=vocab,
         boundary=activation / (layout.tp if sliced or shard.sequence_parallel else 1),
         regathered=activation if sliced and not shard.sequence_parallel else 0.0,
-        pipeline_pair=axis_group(layout, Axis.PIPELINE, domain_size),
+        domain_size=domain_size,
         data_group=data if shards == data.size else group_shape(shards, layout.tp, domain_size),
         replica_group=group_shape(data.size // shards, stride, domain_size),
     )

@@ -105,6 +105,22 @@ def test_a_misspelt_model_is_a_problem_of_the_scenario(tmp_path: Path) -> None:
     assert (err.startswith(start), "did you mean 'llama3-8b'?" in err) == (True, True)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("job.precision", "int8", "job.precision: lan-workstations has no peak or no constants"),
+        ("job.global_batch_size", 10**7, "layout.micro_batch_size: a step of at most"),
+        ("cluster.nodes", 10**6, "layout: must use all 1000000 accelerators"),
+        ("search.tp", [0], "search.tp.0: "),
+        ("job.stack", "megatron", "job.stack: is neither a shipped stack"),
+    ],
+)
+def test_a_refusal_names_the_key(key: str, value: object, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_text(toml_text(with_value(SCENARIO, key, value)))
+    assert f"{path}: {says}" in run("simulate", path).err
+
+
 def test_an_interrupt_ends_with_130(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(arguments: object) -> int:
         raise KeyboardInterrupt

@@ -80,6 +80,7 @@ LAYOUT = {
     "low": ("number", "lower end of the 80 % interval, seconds"),
     "high": ("number", "upper end of the 80 % interval, seconds"),
     "estimate_s": ("number", "seconds without contention: what the search ranked by"),
+    "simulated": ("boolean", "whether the event engine played it; else the estimate stands"),
     "tokens_per_s": ("number", "all ranks"),
     "mfu": ("number", "a fraction; see [mfu.md](../background/mfu.md)"),
     "peak_memory_bytes": ("number", "reserved, of the fullest stage"),

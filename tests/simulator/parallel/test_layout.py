@@ -13,6 +13,7 @@ from simulator.parallel.layout import (
     ScheduleName,
     axis_group,
     group_shape,
+    stage_pair,
 )
 
 SIZES = st.sampled_from((1, 2, 4, 8))
@@ -81,6 +82,21 @@ def test_neighbouring_stages_meet_in_a_domain_or_over_the_network(
     layout: ParallelLayout, domain: int, domains: int
 ) -> None:
     assert axis_group(layout, Axis.PIPELINE, domain).domains == domains
+
+
+@given(
+    sizes=st.tuples(SIZES, SIZES, SIZES),
+    stages=st.tuples(st.integers(0, 7), st.integers(0, 7)),
+    domain=st.sampled_from((1, 2, 4, 8, 16)),
+)
+def test_two_stages_meet_in_a_domain_only_where_all_their_ranks_do(
+    sizes: tuple[int, int, int], stages: tuple[int, int], domain: int
+) -> None:
+    layout = ParallelLayout(tp=sizes[0], cp=sizes[1], dp=sizes[2], pp=8)
+    held = sizes[0] * sizes[1] * sizes[2]
+    nodes = [[rank // domain for rank in range(s * held, (s + 1) * held)] for s in stages]
+    pair = stage_pair(layout, *stages, domain)
+    assert (pair.domains == 1) == (nodes[0] == nodes[1])
 
 
 @given(size=st.integers(1, 64), stride=st.integers(1, 16), domain=st.integers(1, 64))
