@@ -59,10 +59,9 @@ class _Bound:
         return forward.seconds, backward.seconds
 
     def _first_wait(self) -> float:
-        """The first pass waits for its parameters."""
-        if self.shape.head_gather:
-            return self._work(WorkKind.GATHER_CHUNK, 0)
-        return self._work(WorkKind.GATHER, 0, segment=0) if self.shape.gathers else 0.0
+        """The first pass waits for the parameters of its first segment."""
+        waits = self.shape.head_gather or self.shape.gathers
+        return self._work(WorkKind.GATHER, 0, segment=0) if waits else 0.0
 
     def _last_reduction(self) -> float:
         """Gradients still on their way when the last backward pass, at place 0, is over."""

@@ -245,12 +245,19 @@ class Forecaster:
         layout = program.layout
         return once * layout.tp * layout.cp * layout.dp * program.micro_batches
 
+    def _uses(self, block: str) -> bool:
+        """Whether this job's forecasts need a block of constants, such as "gemm.bf16"."""
+        kind, _, rest = block.partition(".")
+        return kind != "gemm" or rest.split(".")[0] in ("", self.job.precision)
+
     @cached_property
     def provenance(self) -> Provenance:
         """What all forecasts of this job on this machine are computed from."""
         constants = self.profile.constants
-        nominal = constants.nominal_blocks()
-        warnings = [f"{self.profile.name}: not calibrated, nominal: {', '.join(nominal)}"]
+        used = [what for what in constants.origins() if self._uses(what)]
+        nominal = [what for what in used if what in constants.nominal_blocks()]
+        degree = "partly" if len(nominal) < len(used) else "not"
+        warnings = [f"{self.profile.name}: {degree} calibrated; assumed: {', '.join(nominal)}"]
         return Provenance(
             traincast=_version(),
             profile=self.profile.name,

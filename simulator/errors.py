@@ -23,11 +23,14 @@ class Problem:
     fix: str = ""
 
     def __str__(self) -> str:
-        place = ": ".join(part for part in (self.where, self.key) if part)
-        text = f"{place}: {self.rule}" if place else self.rule
-        if self.found:
-            text += f" (found {self.found})"
-        return f"{text}\n    fix: {self.fix}" if self.fix else text
+        where, key, found, rule, fix = map(
+            _printable, (self.where, self.key, self.found, self.rule, self.fix)
+        )
+        place = ": ".join(part for part in (where, key) if part)
+        text = f"{place}: {rule}" if place else rule
+        if found:
+            text += f" (found {found})"
+        return f"{text}\n    fix: {fix}" if fix else text
 
 
 class TraincastError(Exception):
@@ -52,3 +55,8 @@ class InfeasibleError(TraincastError):
     """The input is fine but nothing satisfies it (no layout fits, a batch does not divide)."""
 
     exit_code = EXIT_FAILED
+
+
+def _printable(text: str) -> str:
+    """Return text with escapes for all that would end a line or control a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

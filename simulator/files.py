@@ -95,12 +95,18 @@ def read_record(kind: type[Record], path: Path | str) -> Record:
 def write_atomic(path: Path | str, text: str) -> None:
     """Write `text` to `path` so that a reader sees the old file or the new one, never a part.
 
+    A link stays, and the file that it names is written; a device or pipe is written to as it is.
+
     Raises:
         InputError: the folder is missing or cannot be written.
     """
     path = Path(path)
     temporary = ""
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            path.write_text(text, encoding="utf-8")
+            return
+        path = path.resolve() if path.is_symlink() else path
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -108,7 +114,7 @@ def write_atomic(path: Path | str, text: str) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         raise InputError(_file_problem(path, f"cannot be written: {_reason(error)}", "")) from error
     finally:
         if temporary:

@@ -51,6 +51,8 @@ _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(?P<unit>[A-Za-z]{1,16}(?:/[A-Za-z]{1,8})?)"
 )
 _MAX_TEXT = 48
+_COUNTED = (Dimension.SIZE, Dimension.BANDWIDTH, Dimension.COMPUTE, Dimension.FREQUENCY)
+"""What is never written in units smaller than a bit, a FLOP/s or a hertz."""
 
 
 @lru_cache(maxsize=1)
@@ -71,9 +73,11 @@ def _unit_factor(unit: str, dimension: Dimension) -> float | None:
 
     registry = _registry()
     try:
-        return float(registry.Quantity(1.0, unit).to(dimension.value).magnitude)
+        factor = float(registry.Quantity(1.0, unit).to(dimension.value).magnitude)
     except (pint.UndefinedUnitError, pint.DimensionalityError, AttributeError, ValueError):
         return None
+    # "mB/s" is a thousandth of a byte to the library, and a slip for MB/s to everyone else.
+    return None if dimension in _COUNTED and factor < 1 / BITS_PER_BYTE else factor
 
 
 def parse_quantity(text: str, dimension: Dimension) -> float:

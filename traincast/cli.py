@@ -9,11 +9,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, TextIO
 
 import typer
 
-from simulator.errors import EXIT_BAD_INPUT, TraincastError
+from simulator.errors import EXIT_BAD_INPUT, InputError, Problem, TraincastError
 from traincast.commands.models import models
 from traincast.commands.plan import plan
 from traincast.commands.profiles import profiles
@@ -55,6 +56,9 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    # A stream that the caller has closed is None.
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -66,10 +70,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Python would flush standard output once more at exit and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return EXIT_BROKEN_PIPE
+    except OSError as error:
+        _discard_output()
+        problem = Problem(where="standard output", rule=f"cannot be written: {error.strerror}")
+        return _report(InputError(problem))
     return code
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
+def _discard_output() -> None:
+    """Python would flush standard output once more at exit and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -31,7 +31,8 @@ _NO_OVERLAP = {
 _GRADIENTS: tuple[tuple[str, Mapping[str, float]], ...] = (
     (r"fp32 accumulation", {"gradient_bytes": 4.0}),
     (r"fp32 reduce", {"reduce_bytes": 4.0}),
-    (r"reduce[\w ]* in low precision|(bf16|fp16) grad sync", {"reduce_bytes": 2.0}),
+    (r"reduce[\w ]* in low precision", {"reduce_bytes": 2.0}),
+    (r"(bf16|fp16) grad sync", {"gradient_bytes": 2.0, "reduce_bytes": 2.0}),
     (r"^fp32$", {"gradient_bytes": 4.0, "reduce_bytes": 4.0}),
     (r"^(bf16|fp16)$", {"gradient_bytes": 2.0, "reduce_bytes": 2.0}),
 )

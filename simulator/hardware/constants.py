@@ -56,7 +56,7 @@ class FittedConstants(FileRecord):
     memory_bound: MemoryBoundConstants
     collectives: CollectiveConstants
     spread: float = Field(default=0.0, ge=0, lt=1)
-    """Relative half-width of the 80 % interval that these constants add to a step time."""
+    """What these constants add to a stack's `spread`, in squares."""
     fit: tuple[FitRecord, ...] = Field(min_length=1)
 
     def origins(self) -> dict[str, str]:

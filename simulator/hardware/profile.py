@@ -118,11 +118,29 @@ def load_profile(name_or_path: str, *, relative_to: Path | None = None) -> Profi
     """
     path = _profile_path(name_or_path, relative_to)
     machine = parse_record(ProfileFile, read_toml(path), str(path))
-    constants_path = path.parent / machine.constants
+    constants_path = _constants_path(path, machine)
     constants = parse_record(FittedConstants, read_toml(constants_path), str(constants_path))
     text = read_text(path) + read_text(constants_path)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return Profile(machine=machine, constants=constants, sha256=digest)
+
+
+def _constants_path(profile: Path, machine: ProfileFile) -> Path:
+    """Return the file of constants beside the profile, or else the shipped one of that name."""
+    for folder in (profile.parent, PROFILE_FOLDER):
+        path = folder / machine.constants
+        if path.exists():
+            return path
+    shipped = [f"fitted/{path.name}" for path in sorted((PROFILE_FOLDER / "fitted").glob("*.toml"))]
+    raise InputError(
+        Problem(
+            where=str(profile),
+            key="constants",
+            found=repr(machine.constants),
+            rule="no such file beside the profile, nor among the shipped constants",
+            fix=nearest(machine.constants, shipped),
+        )
+    )
 
 
 def _profile_path(name_or_path: str, relative_to: Path | None) -> Path:
@@ -131,9 +149,9 @@ def _profile_path(name_or_path: str, relative_to: Path | None) -> Path:
     if name_or_path not in profile_names():
         raise InputError(
             Problem(
-                where=name_or_path,
+                where=name_or_path[:200],
                 rule="is neither a shipped profile nor a .toml file",
-                fix=nearest(name_or_path, profile_names()),
+                fix=nearest(name_or_path[:200], profile_names()),
             )
         )
     return PROFILE_FOLDER / f"{name_or_path}.toml"

@@ -42,7 +42,7 @@ class WorkKind(IntEnum):
     SEND_FORWARD = 2
     SEND_BACKWARD = 3
     GATHER = 4
-    """ZeRO-3: parameters of a segment."""
+    """Parameters of a segment: for each pass in ZeRO-3, for the first one in ZeRO-1 and 2."""
     REDUCE = 5
     """Gradients of a segment (or of a whole chunk)."""
     TIED_REDUCE = 6
@@ -50,7 +50,7 @@ class WorkKind(IntEnum):
     JOIN = 7
     OPTIMIZER = 8
     GATHER_CHUNK = 9
-    """ZeRO-1 and 2: updated parameters of a chunk."""
+    """ZeRO-1 and 2: updated parameters of a chunk, after the update."""
     BROADCAST = 10
     """Parameter server: updated parameters of a chunk."""
     AVERAGE = 11
@@ -145,7 +145,7 @@ class _Builder:
         self.ranks = [_Rank() for _ in range(shape.pp)]
         self.numbers = PassNumbers(pp=shape.pp, vpp=shape.vpp, micro_batches=shape.micro_batches)
         self.arrival = [NO_TASK] * self.numbers.count
-        self.head_gathers: dict[int, int] = {}
+        self.head_gathers: dict[int, list[int]] = {}
         self.chunk_works: dict[int, Work] = {}
 
     def build(self) -> TaskGraph:
@@ -202,9 +202,13 @@ class _Builder:
         return task
 
     def _gather_at_start(self) -> None:
-        for place in range(self.shape.pp * self.shape.vpp):
-            work = Work(WorkKind.GATHER_CHUNK, place % self.shape.pp, place)
-            self.head_gathers[place] = self._add(work, StreamKind.DATA)
+        """Gather updated parameters segment by segment; the first forward pass waits for each."""
+        for place, segments in enumerate(self.shape.segments):
+            stage = place % self.shape.pp
+            self.head_gathers[place] = [
+                self._add(Work(WorkKind.GATHER, stage, place, segment), StreamKind.DATA)
+                for segment in range(segments)
+            ]
 
     def _pass(self, action: Action, is_last: bool) -> None:
         shape = self.shape
@@ -215,16 +219,18 @@ class _Builder:
         reduces = not forward and (
             shape.sync is Sync.EVERY_PASS or (shape.sync is Sync.LAST_PASS and is_last)
         )
-        gathered = self.head_gathers.pop(place, NO_TASK) if forward else NO_TASK
-        if shape.gathers or reduces:
-            done = self._segmented(action, place, [arrival, gathered], reduces)
+        gathers = self.head_gathers.pop(place, []) if forward else []
+        if shape.gathers or reduces or gathers:
+            done = self._segmented(action, place, arrival, gathers, reduces=reduces)
         else:
             work = self._chunk_work(WorkKind.FORWARD if forward else WorkKind.BACKWARD, place)
-            done = self._append(work, StreamKind.COMPUTE, arrival, gathered, action.micro_batch)
+            done = self._append(work, StreamKind.COMPUTE, arrival, NO_TASK, action.micro_batch)
         self.arrival[self.numbers.of(action)] = self._send(action, place, done)
 
-    def _segmented(self, action: Action, place: int, waits: list[int], reduces: bool) -> int:
-        """Add a pass segment by segment.
+    def _segmented(
+        self, action: Action, place: int, arrival: int, gathers: list[int], *, reduces: bool
+    ) -> int:
+        """Add a pass segment by segment, each after its own of `gathers` or a gather of its own.
 
         The gather of one is issued before the reduction of the one before, as FSDP's backward
         prefetch does.
@@ -235,14 +241,16 @@ class _Builder:
         order = range(count) if forward else reversed(range(count))
         pending = done = NO_TASK
         for segment in order:
-            gather = self._gather(action.stage, place, segment) if self.shape.gathers else NO_TASK
+            gather = gathers[segment] if gathers else NO_TASK
+            if self.shape.gathers:
+                gather = self._gather(action.stage, place, segment)
             if pending != NO_TASK:
                 self._reduce(action.stage, place, segment + 1, pending)
             work = Work(kind, action.stage, place, segment)
             micro_batch = action.micro_batch
-            done = self._add(work, StreamKind.COMPUTE, *waits, gather, micro_batch=micro_batch)
+            done = self._add(work, StreamKind.COMPUTE, arrival, gather, micro_batch=micro_batch)
             self.ranks[action.stage].gathered.append(done)
-            waits, pending = [], done if reduces else NO_TASK
+            arrival, pending = NO_TASK, done if reduces else NO_TASK
         if pending != NO_TASK:
             self._reduce(action.stage, place, 0, pending)
         return done

@@ -68,7 +68,7 @@ def _spelling(source: Source) -> tuple[dict[str, str], list[Problem]]:
         given = [name for name in present if source.table[name] is not None] or present
         spelling[key] = next((name for name in given if name in PREFERRED), given[0])
         values = [source.table[name] for name in given]
-        if key not in MAY_DIFFER and any(value != values[0] for value in values):
+        if key not in MAY_DIFFER and any(value != values[0] for value in values[1:]):
             problems.append(
                 Problem(
                     where=source.where,

@@ -135,7 +135,7 @@ class Fit(FileRecord):
     rows: tuple[str, ...] = Field(default=(), max_length=10)
     """Ids of the step rows used; they never count as validation."""
     spread: float = Field(default=0.08, gt=0, lt=1)
-    """Relative half-width of the 80 % interval of a step-time prediction."""
+    """The 80 % interval of a step time t is t / (1 + spread) to t (1 + spread)."""
     spread_source: str
     """Where `spread` comes from."""
 
@@ -186,9 +186,9 @@ def load_stack(name_or_path: str, *, relative_to: Path | None = None) -> Stack:
     if name_or_path not in stack_names():
         raise InputError(
             Problem(
-                where=name_or_path,
+                where=name_or_path[:200],
                 rule="is neither a shipped stack nor a .toml file",
-                fix=nearest(name_or_path, stack_names()),
+                fix=nearest(name_or_path[:200], stack_names()),
             )
         )
     return read_record(Stack, STACK_FOLDER / f"{name_or_path}.toml")

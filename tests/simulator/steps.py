@@ -114,7 +114,7 @@ def may_share_a_link(step: Step) -> bool:
     sends = _links(step, WorkKind.SEND_FORWARD, WorkKind.SEND_BACKWARD)
     data = _links(step, WorkKind.GATHER, WorkKind.REDUCE)
     if shape.head_gather:
-        data |= _links(step, WorkKind.GATHER_CHUNK)
+        data |= _links(step, WorkKind.GATHER)
     return bool(sends & data)
 
 

@@ -24,6 +24,8 @@ def console() -> Console:
     """
     from rich.console import Console
 
+    if os.environ.get("COLUMNS", "").strip("0") == "":
+        os.environ.pop("COLUMNS", None)
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH
     return Console(width=width, highlight=False, markup=False, emoji=False)
 
@@ -45,14 +47,26 @@ def write(text: str, target: str) -> None:
     write_atomic(target, text)
 
 
-def check_targets(**targets: str | None) -> bool:
+def check_targets(source: str, **targets: str | None) -> bool:
     """Return whether standard output is free for tables.
 
     Raises:
-        InputError: two outputs want standard output.
+        InputError: two outputs want standard output or one file, or one wants the file `source`.
     """
     wanting = [f"--{name}" for name, target in targets.items() if target == STDOUT]
     if len(wanting) > 1:
         rule = "only one output can go to standard output"
         raise InputError(Problem(key=" and ".join(wanting), rule=rule, fix="name a file for one"))
+    taken = {os.path.realpath(source): "the input"}
+    for name, target in targets.items():
+        if target is None or target == STDOUT:
+            continue
+        user = taken.setdefault(os.path.realpath(target), f"--{name}")
+        if user != f"--{name}" and not _is_device(target):
+            rule = f"would overwrite {user}"
+            raise InputError(Problem(key=f"--{name}", found=target, rule=rule, fix="another file"))
     return not wanting
+
+
+def _is_device(target: str) -> bool:
+    return os.path.exists(target) and not os.path.isfile(target)

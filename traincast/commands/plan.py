@@ -30,7 +30,7 @@ def plan(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Find the fastest layouts that fit, and say what was searched and rejected and why."""
-    tables = check_targets(json=json, csv=csv)
+    tables = check_targets(scenario, json=json, csv=csv)
 
     from reports.plan_view import print_plan
     from reports.records import plan_record

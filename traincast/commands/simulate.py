@@ -23,7 +23,7 @@ def simulate(
     ] = None,
 ) -> None:
     """Simulate one step: time, throughput, where the time goes, memory of each stage."""
-    tables = check_targets(trace=trace, json=json)
+    tables = check_targets(scenario, trace=trace, json=json)
 
     from reports.records import step_record
     from reports.step_view import print_step

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from traincast.commands.output import STDOUT, as_json, console, write
+from traincast.commands.output import as_json, check_targets, console, write
 
 
 def validate(
@@ -22,6 +22,8 @@ def validate(
     ] = None,
 ) -> None:
     """Forecast each measured row and compare: errors a group, and which rows were skipped."""
+    tables = check_targets(rows, json=json)
+
     from calibrate.validation import to_json
     from reports.validation_view import print_validation
     from traincast import forecasts
@@ -29,5 +31,5 @@ def validate(
     record = to_json(forecasts.validate(rows, profile, stack))
     if json is not None:
         write(as_json(record), json)
-    if json != STDOUT:
+    if tables:
         print_validation(console(), record)
