@@ -14,6 +14,9 @@ from simulator.parallel.layout import ParallelLayout, ScheduleName
 from simulator.scenario import Scenario
 from simulator.workload.stack import PartitionRule
 
+MAX_STEPS = 200_000
+"""Choices that are looked at before a search is refused as too wide; the README's takes 8,000."""
+
 _Axes = dict[str, Any]
 """Fields of a `ParallelLayout` that are settled so far."""
 
@@ -91,10 +94,15 @@ class _Walk:
         self.examples: dict[Reason, Problem] = {}
         self.layouts: list[ParallelLayout] = []
         self.verdicts: dict[tuple[object, ...], Violation | None] = {}
+        self.steps = 0
 
     def run(self) -> Space:
         search, world = self.scenario.file.search, self.scenario.world_size
+        empty = [key for key, value in search if value == ()]
+        if empty:
+            raise InputError(*(_no_choice(self.scenario, key) for key in empty))
         for tp, pp, cp in product(tensor_sizes(self.scenario), _depths(self.scenario), search.cp):
+            self._step()
             shape: _Axes = {"tp": tp, "pp": pp, "cp": cp, "dp": max(1, world // (tp * pp * cp))}
             options = _options(self.scenario, shape)
             if world % (tp * pp * cp):
@@ -118,6 +126,7 @@ class _Walk:
     def _descend(self, number: int, axes: _Axes, options: list[list[_Axes]]) -> None:
         level, rest = _LEVELS[number], options[number + 1 :]
         for choice in options[number]:
+            self._step()
             chosen = axes | choice
             broken = self._verdict(level, chosen)
             if broken is not None:
@@ -126,6 +135,11 @@ class _Walk:
                 self._descend(number + 1, chosen, options)
             else:
                 self.layouts.append(ParallelLayout(**chosen))
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise InputError(_too_many(self.scenario))
 
     def _verdict(self, level: _Level, axes: _Axes) -> Violation | None:
         """Return the first rule of this level that the axes break; each case is tested once."""
@@ -148,13 +162,13 @@ def tensor_sizes(scenario: Scenario) -> tuple[int, ...]:
     """Return the tp to consider, rising."""
     search = scenario.file.search
     limit = search.max_tp or scenario.profile.node.scale_up.domain_size
-    free = (n for n in divisors(scenario.world_size) if n <= limit)
+    free = (n for n in divisors(scenario.world_size) if n <= min(limit, _most("tp")))
     return _distinct(free if search.tp is None else search.tp)
 
 
 def _depths(scenario: Scenario) -> tuple[int, ...]:
     given, layers = scenario.file.search.pp, scenario.model.spec.num_hidden_layers
-    free = (n for n in divisors(scenario.world_size) if n <= layers)
+    free = (n for n in divisors(scenario.world_size) if n <= min(layers, _most("pp")))
     return _distinct(free if given is None else given)
 
 
@@ -175,7 +189,9 @@ def _micro_batch_sizes(scenario: Scenario, dp: int) -> tuple[int, ...]:
     given, batch = scenario.file.search.micro_batch_size, scenario.file.job.global_batch_size
     if given is not None:
         return _distinct(given)
-    return divisors(batch // dp) if batch % dp == 0 else (1,)
+    if batch % dp:
+        return (1,)
+    return tuple(n for n in divisors(batch // dp) if n <= _most("micro_batch_size"))
 
 
 def _pipelines(scenario: Scenario, pp: int) -> Iterator[tuple[ScheduleName, int]]:
@@ -211,7 +227,14 @@ def _chunk_counts(scenario: Scenario, pp: int) -> tuple[int, ...]:
     ends = rule in (PartitionRule.EMBEDDING_COUNTS, PartitionRule.BY_COST)
     ends = ends or _has_short_ends(scenario, pp)
     each = (layers + 2 * ends) // pp
-    return tuple(vpp for vpp in divisors(each) if pp * vpp <= layers) if each else ()
+    most = min(_most("vpp"), layers // pp)
+    return tuple(vpp for vpp in divisors(each) if vpp <= most) if each else ()
+
+
+def _most(field: str) -> int:
+    """Return the largest size of an axis that a layout may have."""
+    limits = ParallelLayout.model_fields[field].metadata
+    return next(int(limit.le) for limit in limits if hasattr(limit, "le"))
 
 
 def _zero_stages(scenario: Scenario, data_ranks: int) -> tuple[int, ...]:
@@ -245,6 +268,28 @@ def _not_whole(world: int, tp: int, pp: int, cp: int) -> Violation:
     return Violation(reason=Reason.WORLD_SIZE, problem=problem)
 
 
+def _no_choice(scenario: Scenario, key: str) -> Problem:
+    return Problem(
+        where=scenario.where,
+        key=f"search.{key}",
+        found="[]",
+        rule="must have at least one entry",
+        fix="leave it out, and it is free",
+    )
+
+
+def _too_many(scenario: Scenario) -> Problem:
+    search = scenario.file.search
+    lists = {key: len(value) for key, value in search if isinstance(value, tuple)}
+    return Problem(
+        where=scenario.where,
+        key="search",
+        found=", ".join(f"{key} of {count}" for key, count in lists.items()),
+        rule=f"must take at most {MAX_STEPS} steps to list its layouts",
+        fix="shorter lists of tp, pp, cp, vpp and micro_batch_size",
+    )
+
+
 def _contradiction(scenario: Scenario) -> Problem:
     search = scenario.file.search
     return Problem(
@@ -252,6 +297,6 @@ def _contradiction(scenario: Scenario) -> Problem:
         key="search",
         found=f"vpp {search.vpp}, schedule {[str(name) for name in search.schedule]}",
         rule="leaves no layout to consider: interleaved needs pp > 1 and vpp > 1, all other "
-        "schedules vpp = 1, and no list may be empty",
+        "schedules vpp = 1",
         fix="leave out search.vpp and search.schedule",
     )

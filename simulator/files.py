@@ -52,6 +52,14 @@ def read_text(path: Path | str) -> str:
     return text
 
 
+def is_there(path: Path | str) -> bool:
+    """Return whether a path leads to anything; one that no file can have does not."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def read_toml(path: Path | str) -> dict[str, Any]:
     """Return the table in a TOML file. Raises `InputError` where it is not one."""
     text = read_text(path)

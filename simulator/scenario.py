@@ -121,7 +121,7 @@ def resolve_scenario(file: ScenarioFile, where: str, folder: Path | None = None)
 
 
 def _at_key(problem: Problem, where: str, key: str, name: str) -> Problem:
-    """Return a problem with a name itself, not with keys of the file it names, as the scenario's."""
+    """Return a problem with a name, not with a key of the file it names, as the scenario's."""
     if problem.key or not name.startswith(problem.where):
         return problem
     return replace(problem, where=where, key=key, found=repr(problem.where))

@@ -74,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_BROKEN_PIPE
     except OSError as error:
         _discard_output()
-        problem = Problem(where="standard output", rule=f"cannot be written: {error.strerror}")
+        where = str(error.filename or "standard output")
+        problem = Problem(where=where, rule=f"cannot be written: {error.strerror}")
         return _report(InputError(problem))
     return code
 

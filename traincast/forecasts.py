@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from math import isfinite
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,8 @@ def estimate_step(
     """
     loaded = read_scenario(scenario)
     forecaster, chosen = _prepare(loaded, layout)
-    return _finite(forecaster.estimate(chosen), loaded.where)
+    with _overflow_refused(loaded.where):
+        return _finite(forecaster.estimate(chosen), loaded)
 
 
 def simulate_step(
@@ -49,7 +51,8 @@ def simulate_step(
     """
     loaded = read_scenario(scenario)
     forecaster, chosen = _prepare(loaded, layout)
-    return _finite(forecaster.simulate(chosen), loaded.where)
+    with _overflow_refused(loaded.where):
+        return _finite(forecaster.simulate(chosen), loaded)
 
 
 def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str, Any]:
@@ -83,10 +86,13 @@ def plan(
     import planner
 
     loaded = read_scenario(scenario)
-    found = planner.plan(loaded, progress=progress)
+    with _overflow_refused(loaded.where):
+        found = planner.plan(loaded, progress=progress)
     numbers = [n for each in found.layouts for n in (each.high, each.mfu, each.peak_memory)]
+    numbers += [n for each in found.layouts for n in each.breakdown.seconds.values()]
     numbers += [miss.peak_memory for miss in found.nearest]
-    numbers += [found.run.cost or found.run.days_high] if found.run else []
+    run = found.run
+    numbers += [run.cost or 0.0, run.days_high, run.accelerator_hours] if run else []
     _refuse_overflow(numbers, loaded.where)
     return found
 
@@ -101,7 +107,8 @@ def validate(rows: Path | str, profile: str | None = None, stack: str | None = N
     """
     from calibrate.validation import validate_rows
 
-    return validate_rows(rows, profile, stack)
+    with _overflow_refused(str(rows)):
+        return validate_rows(rows, profile, stack)
 
 
 def read_scenario(scenario: Scenario | Path | str) -> Scenario:
@@ -152,11 +159,24 @@ def _prepare(
     return forecaster, chosen
 
 
-def _finite(result: StepResult, where: str) -> StepResult:
-    """Return the result; raise `InputError` where absurd inputs overflowed it."""
+def _finite(result: StepResult, scenario: Scenario) -> StepResult:
+    """Return the result; raise `InputError` where absurd inputs overflowed it, or the run of it."""
     numbers = [result.high, result.hardware_flops, result.mfu, result.hfu, result.peak_memory]
-    _refuse_overflow([*numbers, result.tokens_per_second], where)
+    numbers += [result.tokens_per_second, *result.breakdown.seconds.values()]
+    steps = (scenario.file.job.tokens or 0) / result.tokens
+    rate = scenario.profile.machine.price.per_accelerator_hour or 1.0
+    run = steps * result.high * result.world_size
+    _refuse_overflow([*numbers, run, run * rate], scenario.where)
     return result
+
+
+@contextmanager
+def _overflow_refused(where: str) -> Iterator[None]:
+    """Raise `InputError` where absurd inputs overflow a number on the way to the result."""
+    try:
+        yield
+    except OverflowError:
+        _refuse_overflow([inf], where)
 
 
 def _refuse_overflow(numbers: Iterable[float], where: str) -> None:

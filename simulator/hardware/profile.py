@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from simulator.errors import InputError, Problem
-from simulator.files import FileRecord, nearest, parse_record, read_text, read_toml
+from simulator.files import FileRecord, is_there, nearest, parse_record, read_text, read_toml
 from simulator.hardware.accelerator import Accelerator
 from simulator.hardware.cluster import Fabric, Node
 from simulator.hardware.constants import FittedConstants
@@ -129,7 +129,7 @@ def _constants_path(profile: Path, machine: ProfileFile) -> Path:
     """Return the file of constants beside the profile, or else the shipped one of that name."""
     for folder in (profile.parent, PROFILE_FOLDER):
         path = folder / machine.constants
-        if path.exists():
+        if is_there(path):
             return path
     shipped = [f"fitted/{path.name}" for path in sorted((PROFILE_FOLDER / "fitted").glob("*.toml"))]
     raise InputError(

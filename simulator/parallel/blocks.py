@@ -33,8 +33,16 @@ _LOSS_REDUCTIONS = 3
 
 def layer_passes(layer: LayerSpec, shard: Shard) -> PassPair:
     """Return both passes over one layer, with what recomputation adds and frees."""
-    forward = Block(name="layer.forward", pieces=tuple(_forward(layer, shard)))
-    backward = Block(name="layer.backward", pieces=tuple(_backward(layer, shard)))
+    forward_pieces = (
+        *_attention(layer, shard, backward=False),
+        *_mlp(layer, shard, backward=False),
+    )
+    backward_pieces = (
+        *_mlp(layer, shard, backward=True),
+        *_attention(layer, shard, backward=True),
+    )
+    forward = Block(name="layer.forward", pieces=forward_pieces)
+    backward = Block(name="layer.backward", pieces=backward_pieces)
     recompute = Block(name="layer.recompute", pieces=_recomputed(layer, shard, forward))
     kept, transient = forward.saved, 0.0
     match shard.recompute:
@@ -113,42 +121,32 @@ def head_passes(hidden: int, vocab: int, shard: Shard) -> PassPair:
     )
 
 
-def _forward(layer: LayerSpec, shard: Shard) -> list[Piece]:
-    pieces: list[Piece] = []
+def _attention(layer: LayerSpec, shard: Shard, *, backward: bool) -> list[Piece]:
     match layer.attention:
         case AttentionSpec() as attention:
-            pieces += attention_forward(layer, attention, shard)
+            build = attention_backward if backward else attention_forward
+            return build(layer, attention, shard)
         case LinearSpec() as block:
-            pieces += linear_block_forward("attention.linear", layer, block, shard)
+            return _linear("attention.linear", layer, block, shard, backward=backward)
         case None:
-            pass
-    match layer.mlp:
-        case MlpSpec() as mlp:
-            pieces += mlp_forward(layer, mlp, shard)
-        case LinearSpec() as block:
-            pieces += linear_block_forward("mlp.linear", layer, block, shard)
-        case None:
-            pass
-    return pieces
+            return []
 
 
-def _backward(layer: LayerSpec, shard: Shard) -> list[Piece]:
-    pieces: list[Piece] = []
+def _mlp(layer: LayerSpec, shard: Shard, *, backward: bool) -> list[Piece]:
     match layer.mlp:
         case MlpSpec() as mlp:
-            pieces += mlp_backward(layer, mlp, shard)
+            return (mlp_backward if backward else mlp_forward)(layer, mlp, shard)
         case LinearSpec() as block:
-            pieces += linear_block_backward("mlp.linear", layer, block, shard)
+            return _linear("mlp.linear", layer, block, shard, backward=backward)
         case None:
-            pass
-    match layer.attention:
-        case AttentionSpec() as attention:
-            pieces += attention_backward(layer, attention, shard)
-        case LinearSpec() as block:
-            pieces += linear_block_backward("attention.linear", layer, block, shard)
-        case None:
-            pass
-    return pieces
+            return []
+
+
+def _linear(
+    name: str, layer: LayerSpec, block: LinearSpec, shard: Shard, *, backward: bool
+) -> list[Piece]:
+    build = linear_block_backward if backward else linear_block_forward
+    return build(name, layer, block, shard)
 
 
 def _recomputed(layer: LayerSpec, shard: Shard, forward: Block) -> tuple[Piece, ...]:

@@ -9,6 +9,9 @@ from simulator.parallel.layout import ParallelLayout
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import PartitionRule
 
+_MOST_SHOWN = 16
+"""Stages of a split in an error message."""
+
 
 def partition_layers(
     layout: ParallelLayout, layers: int, rule: PartitionRule, head_cost: float = 1.0
@@ -84,7 +87,7 @@ def _given(given: tuple[int, ...], layers: int, stages: int) -> tuple[int, ...]:
                 found=f"{len(given)} numbers that add up to {sum(given)}",
                 rule=f"must be pp x vpp = {stages} numbers of at least 0 that add up to the "
                 f"model's {layers} layers",
-                fix=f"for example {list(balanced(layers, stages))}",
+                fix=f"for example {_example(layers, stages)}",
             )
         )
     return given
@@ -100,7 +103,7 @@ def _even(layout: ParallelLayout, layers: int) -> tuple[int, ...]:
                 found=f"pp {layout.pp} x vpp {layout.vpp} = {stages}",
                 rule=f"{layers} layers must divide by pp x vpp in this stack",
                 fix=f"pp x vpp of {_listed(legal)}, or layers_per_stage = "
-                f"{list(balanced(layers, stages))}",
+                f"{_example(layers, stages)}",
             )
         )
     return (layers // stages,) * stages
@@ -117,3 +120,11 @@ def _ends_count(layers: int, stages: int) -> tuple[int, ...]:
 
 def _listed(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
+
+
+def _example(layers: int, stages: int) -> str:
+    """Return a split as it is written, shortened where there are many stages."""
+    counts = [str(count) for count in balanced(layers, stages)]
+    if len(counts) > _MOST_SHOWN:
+        counts = [*counts[: _MOST_SHOWN - 2], "...", counts[-1]]
+    return f"[{', '.join(counts)}]"

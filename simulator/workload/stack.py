@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,6 +13,7 @@ from simulator.files import FileRecord, nearest, read_record
 from simulator.units import Bytes, Seconds
 
 STACK_FOLDER = Path(__file__).resolve().parent / "stacks"
+_ZeroStage = Annotated[int, Field(ge=0, le=3)]
 
 
 class AttentionKernel(StrEnum):
@@ -158,9 +160,9 @@ class Stack(FileRecord):
     """Whether first and last stage can take one layer less each where layers do not divide."""
     bucket_parameters: int = Field(default=40_000_000, ge=1)
     """Parameters a gradient bucket."""
-    zero_stages: tuple[int, ...] = (0, 1)
+    zero_stages: tuple[_ZeroStage, ...] = (0, 1)
     """ZeRO stages that the stack offers."""
-    zero_stages_with_pipeline: tuple[int, ...] = (0, 1)
+    zero_stages_with_pipeline: tuple[_ZeroStage, ...] = (0, 1)
     """Those that it combines with pp > 1."""
     sequence_parallel: bool = True
     """Whether it can split norms and residuals over tp along the sequence."""

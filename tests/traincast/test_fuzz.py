@@ -284,6 +284,8 @@ def test_any_text_is_read_or_refused(text: str, folder: Path) -> None:
         ["stacks", "megatron"],
         ["validate", "rows.csv", "--profile", "none"],
         ["simulate", "x.toml", "--json", "-", "--trace", "-"],
+        ["simulate", "x.toml", "--json", "\0"],
+        ["simulate", "x.toml", "--json", "x" * 5000],
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_why(arguments: list[str]) -> None:

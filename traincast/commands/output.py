@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulator.errors import InputError, Problem
@@ -24,9 +25,9 @@ def console() -> Console:
     """
     from rich.console import Console
 
-    if os.environ.get("COLUMNS", "").strip("0") == "":
-        os.environ.pop("COLUMNS", None)
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_WIDTH
+    columns = os.environ.get("COLUMNS")
+    own = sys.stdout.isatty() if columns is None else columns.strip("0") != ""
+    width = None if own else _PIPED_WIDTH
     return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
@@ -57,16 +58,23 @@ def check_targets(source: str, **targets: str | None) -> bool:
     if len(wanting) > 1:
         rule = "only one output can go to standard output"
         raise InputError(Problem(key=" and ".join(wanting), rule=rule, fix="name a file for one"))
-    taken = {os.path.realpath(source): "the input"}
+    taken = {_place(source): "the input"}
     for name, target in targets.items():
         if target is None or target == STDOUT:
             continue
-        user = taken.setdefault(os.path.realpath(target), f"--{name}")
+        user = taken.setdefault(_place(target), f"--{name}")
         if user != f"--{name}" and not _is_device(target):
             rule = f"would overwrite {user}"
             raise InputError(Problem(key=f"--{name}", found=target, rule=rule, fix="another file"))
     return not wanting
 
 
+def _place(path: str) -> str:
+    """Return the file that a path leads to; one that no file can have stays as it is."""
+    return path if "\0" in path else os.path.realpath(path)
+
+
 def _is_device(target: str) -> bool:
-    return os.path.exists(target) and not os.path.isfile(target)
+    from simulator.files import is_there
+
+    return is_there(target) and not Path(target).is_file()
