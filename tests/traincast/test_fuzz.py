@@ -120,7 +120,7 @@ WRONG: tuple[Any, ...] = (
     "bf16",
     "\u202e\x1b[31m",
     "x" * 300,
-    "../../../etc/passwd",
+    "../../missing/missing.toml",
     "missing.toml",
     [],
     [1],
