@@ -68,7 +68,7 @@ def layout_record(layout: ParallelLayout, global_batch_size: int) -> dict[str, A
 
 
 def memory_record(use: MemoryUse) -> dict[str, Any]:
-    """Return the memory of one stage's rank; all but `stage` and `moment` are bytes."""
+    """Return the memory of a stage's rank; all but stage, ranks and `moment` are bytes."""
     return {**asdict(use), "allocated": use.allocated, "reserved": use.reserved}
 
 

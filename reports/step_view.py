@@ -168,13 +168,18 @@ def _print_memory(console: Console, memory: Record) -> None:
         print_text(console, f"{len(alike) - len(shown)} rows between them: see --json", _MUTED)
     print_text(
         console,
-        f"capacity {gibibytes(memory['capacity_bytes'])} GiB; stage {fullest['stage']} is the "
-        f"fullest, at its peak in: {plain(fullest['moment'])}",
+        f"capacity {gibibytes(memory['capacity_bytes'])} GiB; stage {fullest['stage']} "
+        f"({_ranks(fullest)}) is the fullest, at its peak in: {plain(fullest['moment'])}",
     )
     share = fullest["reserved"] / memory["capacity_bytes"]
     if CLOSE_TO_FULL < share <= 1:
         text = f"{percent(share)} of the memory is reserved; fragmentation may exceed the rest"
         print_notes(console, [text])
+
+
+def _ranks(stage: Record) -> str:
+    first, last = stage["first_rank"], stage["last_rank"]
+    return f"rank {first}" if first == last else f"each of ranks {first:,} to {last:,}"
 
 
 def _alike(stages: list[Record]) -> list[list[Record]]:

@@ -55,6 +55,10 @@ class MemoryUse:
     """Bytes of one rank of a stage at its peak."""
 
     stage: int
+    first_rank: int
+    """The stage's first global rank."""
+    last_rank: int
+    """Its last one; all ranks between are like it."""
     weights: float
     gradients: float
     optimizer: float

@@ -127,11 +127,12 @@ def load_profile(name_or_path: str, *, relative_to: Path | None = None) -> Profi
 
 def _constants_path(profile: Path, machine: ProfileFile) -> Path:
     """Return the file of constants beside the profile, or else the shipped one of that name."""
-    for folder in (profile.parent, PROFILE_FOLDER):
-        path = folder / machine.constants
-        if is_there(path):
-            return path
+    beside = profile.parent / machine.constants
+    if is_there(beside):
+        return beside
     shipped = [f"fitted/{path.name}" for path in sorted((PROFILE_FOLDER / "fitted").glob("*.toml"))]
+    if machine.constants in shipped:
+        return PROFILE_FOLDER / machine.constants
     raise InputError(
         Problem(
             where=str(profile),

@@ -40,6 +40,7 @@ def stage_memory(
     """
     numerics, memory = program.stack.numerics, program.stack.memory
     layout, shards = program.layout, program.data_group.size
+    peers = layout.tp * layout.cp * layout.dp
     parameters = program.stage_parameters(stage)
     divide = [shards if layout.zero_stage >= level else 1 for level in (1, 2, 3)]
     weights = parameters * numerics.parameter_bytes
@@ -52,6 +53,8 @@ def stage_memory(
     transient = max(chunk.transient for chunk in chunks)
     use = MemoryUse(
         stage=stage,
+        first_rank=stage * peers,
+        last_rank=(stage + 1) * peers - 1,
         weights=weights,
         gradients=parameters * numerics.gradient_bytes / divide[1],
         optimizer=parameters * states / divide[0],

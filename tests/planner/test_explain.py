@@ -88,6 +88,8 @@ def test_a_job_without_tokens_has_no_run() -> None:
 def test_memory_report_names_the_largest_part_and_what_is_over() -> None:
     use = MemoryUse(
         stage=2,
+        first_rank=16,
+        last_rank=23,
         weights=10 * GIB,
         gradients=20 * GIB,
         optimizer=30 * GIB,

@@ -10,6 +10,8 @@ from simulator.results import Breakdown, Category, MemoryUse, Provenance, StepRe
 
 USE = MemoryUse(
     stage=0,
+    first_rank=0,
+    last_rank=7,
     weights=1.0,
     gradients=2.0,
     optimizer=4.0,

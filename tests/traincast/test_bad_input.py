@@ -54,6 +54,11 @@ def test_a_missing_named_file_is_named_with_the_key_that_names_it() -> None:
     refused(outcome, "scenario.toml: model: ", "'none.toml'")
 
 
+def test_shipped_constants_are_not_a_way_out_of_their_folder() -> None:
+    path = "../hardware_profiles/dgx-h100.toml"
+    refused(run("profiles", written(profile_document(), "own.toml", constants=path)), "own.toml: ")
+
+
 def test_free_sizes_stay_within_what_a_layout_may_have() -> None:
     written({**MODEL, "num_hidden_layers": 10_000}, "deep.toml")
     outcome = run("plan", written(FREE, model="deep.toml", search__micro_batch_size=[1]))
