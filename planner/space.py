@@ -15,7 +15,7 @@ from simulator.scenario import Scenario
 from simulator.workload.stack import PartitionRule
 
 MAX_STEPS = 200_000
-"""Choices that are looked at before a search is refused as too wide; the README's takes 8,000."""
+"""Choices looked at before a search is refused as too wide; GPT-3 on 1,024 A100 takes 3,300."""
 
 _Axes = dict[str, Any]
 """Fields of a `ParallelLayout` that are settled so far."""
