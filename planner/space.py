@@ -162,8 +162,9 @@ def tensor_sizes(scenario: Scenario) -> tuple[int, ...]:
     """Return the tp to consider, rising."""
     search = scenario.file.search
     limit = search.max_tp or scenario.profile.node.scale_up.domain_size
-    free = (n for n in divisors(scenario.world_size) if n <= min(limit, _most("tp")))
-    return _distinct(free if search.tp is None else search.tp)
+    if search.tp is not None:
+        return tuple(n for n in _distinct(search.tp) if n <= (search.max_tp or n))
+    return tuple(n for n in divisors(scenario.world_size) if n <= min(limit, _most("tp")))
 
 
 def _depths(scenario: Scenario) -> tuple[int, ...]:

@@ -31,6 +31,10 @@ def text_model(data: Mapping[str, Any], where: str) -> Source:
     key = next((key for key in TEXT_CONFIGS if isinstance(data.get(key), Mapping)), None)
     if key is None:
         architecture = _find(_model_type(data, where), where)
+        named = _class_type(data)
+        if named in UNSUPPORTED:
+            # The class is what runs, whatever model_type says.
+            _find(named, where, key="architectures")
         notes = _class_note(data)
         return Source(table=data, architecture=architecture, where=where, notes=notes)
     outer = data.get("model_type")
@@ -54,13 +58,9 @@ def _model_type(data: Mapping[str, Any], where: str) -> str:
     kind = data.get("model_type")
     if isinstance(kind, str) and kind:
         return kind
-    classes = data.get("architectures")
-    first = str(classes[0]) if isinstance(classes, list) and classes else ""
-    for suffix in CLASS_SUFFIXES:
-        first = first.removesuffix(suffix)
-    plain = {name.lower().replace("_", ""): name for name in [*ARCHITECTURES, *UNSUPPORTED]}
-    if first.lower() in plain:
-        return plain[first.lower()]
+    named = _class_type(data)
+    if named is not None:
+        return named
     raise InputError(
         Problem(
             where=where,
@@ -72,20 +72,33 @@ def _model_type(data: Mapping[str, Any], where: str) -> str:
     )
 
 
-def _class_note(data: Mapping[str, Any]) -> tuple[str, ...]:
+def _first_class(data: Mapping[str, Any]) -> str:
     classes = data.get("architectures")
-    first = str(classes[0]) if isinstance(classes, list) and classes else ""
+    return str(classes[0]) if isinstance(classes, list) and classes else ""
+
+
+def _class_type(data: Mapping[str, Any]) -> str | None:
+    """Return the architecture that the model class is of, or None where it is not known."""
+    first = _first_class(data)
+    for suffix in CLASS_SUFFIXES:
+        first = first.removesuffix(suffix)
+    plain = {name.lower().replace("_", ""): name for name in [*ARCHITECTURES, *UNSUPPORTED]}
+    return plain.get(first.lower())
+
+
+def _class_note(data: Mapping[str, Any]) -> tuple[str, ...]:
+    first = _first_class(data)
     if first and not any(word in first for word in ("CausalLM", "LMHead", "Conditional")):
         return (f"{first}: a language-model head is assumed",)
     return ()
 
 
-def _find(kind: str, where: str) -> Architecture:
+def _find(kind: str, where: str, *, key: str = "model_type") -> Architecture:
     if kind in ARCHITECTURES:
         return ARCHITECTURES[kind]
     problem = Problem(
         where=where,
-        key="model_type",
+        key=key,
         found=repr(kind)[:60],
         rule="is not an architecture that can be imported",
         fix=f"{nearest(kind, list(ARCHITECTURES))} Or describe the model in a TOML file",

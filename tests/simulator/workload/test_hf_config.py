@@ -420,3 +420,11 @@ def test_a_mutated_config_is_a_model_or_an_input_error(name: str, data: st.DataO
 def test_an_imported_model_survives_json(name: str) -> None:
     spec = spec_of(CONFIGS[name])
     assert ModelSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+@pytest.mark.parametrize("name", ["MixtralForCausalLM", "T5ForConditionalGeneration"])
+def test_a_class_that_is_not_modelled_is_refused_whatever_the_model_type_says(name: str) -> None:
+    config = {**LLAMA, "architectures": [name]}
+    with pytest.raises(UnsupportedError) as caught:
+        parse_config(config, "config.json")
+    assert caught.value.problems[0].key == "architectures"
