@@ -386,7 +386,7 @@ def test_interval_holds_the_errors_of_stack_and_machine() -> None:
 def test_nominal_constants_are_a_warning_in_the_result() -> None:
     layout = ParallelLayout()
     warnings = forecaster(layout).estimate(layout).provenance.warnings
-    assert warnings == ("fake: not calibrated, nominal: gemm",)
+    assert warnings == ("fake: not calibrated; assumed: gemm",)
 
 
 @given(setups(), st.data())
