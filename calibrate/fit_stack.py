@@ -34,6 +34,8 @@ _ROUGH = 0.1
 _PRIOR = 0.5
 """Weight, in rows x `_SOFT`, of staying near the start: settles what the rows leave open."""
 _DIGITS = 3
+_EDGE = 1e-3
+"""Share of a constant's range that counts as its edge."""
 _PER_ACCELERATOR = ("scale", "attention")
 """Tables of `fit` with a value for each accelerator; written "scale.h100_sxm" here."""
 
@@ -90,7 +92,17 @@ def fit_stack(stack: Stack, folder: Path) -> dict[str, float]:
             errors, shares, bounds=(0.0, 1.0), loss=loss, f_scale=scale, diff_step=np.array(1e-3)
         ).x
     best = low + width * shares
+    _refuse_bounds(stack, names, shares)
     return {name: float(f"{v:.{_DIGITS}g}") for name, v in zip(names, best, strict=True)}
+
+
+def _refuse_bounds(stack: Stack, names: Sequence[str], shares: Any) -> None:
+    """Raise where a constant ended at the edge of its range: the rows do not settle it."""
+    edge = [n for n, x in zip(names, shares, strict=True) if not _EDGE < x < 1 - _EDGE]
+    if edge:
+        rule = "the fit ends at the edge of this constant's range, so its rows do not settle it"
+        fix = "give it a value and leave it out of fit.free"
+        raise InputError(*(Problem(where=stack.name, key=n, rule=rule, fix=fix) for n in edge))
 
 
 def with_constants(stack: Stack, values: Mapping[str, float]) -> Stack:

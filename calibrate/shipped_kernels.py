@@ -76,7 +76,8 @@ SHIPPED = (
         },
         attention="a100_sxm_context_attention_vllm_0.14.0",
         sustained="a100",
-        only_layouts="it was timed on the PCIe card, whose power limit is 300 W against 400 W",
+        only_layouts="it was timed on the PCIe card (SimuMax configs/system/a100_pcie.json), whose "
+        "power limit is 300 W against 400 W",
         memory_bound="A100",
         same=_AS_BF16,
     ),

@@ -18,6 +18,7 @@ from simulator.estimate import (
     estimate_step_time,
     estimate_timing,
 )
+from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
 from simulator.parallel.checks import check_layout
 from simulator.parallel.layout import DataParallel, ParallelLayout
@@ -257,7 +258,15 @@ class Forecaster:
         used = [what for what in constants.origins() if self._uses(what)]
         nominal = [what for what in used if what in constants.nominal_blocks()]
         degree = "partly" if len(nominal) < len(used) else "not"
-        warnings = [f"{self.profile.name}: {degree} calibrated; assumed: {', '.join(nominal)}"]
+        warnings = []
+        if nominal:
+            named = ", ".join(nominal)
+            warnings.append(f"{self.profile.name}: {degree} calibrated; assumed: {named}")
+        if self.job.precision.bytes < Dtype.BF16.bytes:
+            warnings.append(
+                f"{self.job.precision}: casts and scaling are not priced and no such run was "
+                "compared: a lower bound, which the interval does not cover"
+            )
         return Provenance(
             traincast=_version(),
             profile=self.profile.name,
@@ -265,7 +274,7 @@ class Forecaster:
             stack=self.stack.name,
             seed=None,
             constants=constants.origins(),
-            warnings=tuple(warnings if nominal else ()),
+            warnings=tuple(warnings),
         )
 
 

@@ -24,8 +24,6 @@ from simulator.workload.layer import LayerSpec
 from simulator.workload.model import ModelSpec, Position
 from simulator.workload.stack import Stack
 
-PARAMETER_SERVER = "parameter_server"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedPass:
