@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from planner import Plan, plan
-from simulator.scenario import Scenario
+from simulator.scenario import Scenario, load_scenario
 from simulator.workload.job import TrainingJob
 from tests.planner.scenarios import gpt3_175b, llama3_405b, scenario
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 def gpt3_on_1024() -> Scenario:
@@ -23,8 +27,15 @@ def llama3_on_16384() -> Scenario:
     return scenario(llama3_405b(), nodes=2048, job=job, stack="torchtitan")
 
 
+def mixtral_on_128() -> Scenario:
+    """Return Mixtral 8x22B on 128 H100, with the search of the example."""
+    return load_scenario(EXAMPLES / "mixtral-8x22b-plan.toml")
+
+
 @pytest.mark.parametrize(
-    "given", [gpt3_on_1024(), llama3_on_16384()], ids=["gpt3-1024", "llama3-16384"]
+    "given",
+    [gpt3_on_1024(), llama3_on_16384(), mixtral_on_128()],
+    ids=["gpt3-1024", "llama3-16384", "mixtral-128"],
 )
 def test_plan(benchmark: BenchmarkFixture, given: Scenario) -> None:
     answer: Plan = benchmark(plan, given)

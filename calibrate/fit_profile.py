@@ -25,7 +25,10 @@ _SECONDS = " s"
 """How a record writes a time; nothing else that it writes ends so."""
 _SHOWN = 6
 """More digits than a constant has: a file only changes the unit."""
-_KERNEL_KEYS = ("accelerator", "gemm", "attention", "memory_bound")
+_KERNEL_KEYS = ("gemm", "attention", "memory_bound")
+_TABLES = (*_KERNEL_KEYS, "collectives", "fit")
+_ASSUMED = "gemm.grouped"
+"""A record of what no table here measures: it stays as it is written."""
 
 
 class KernelBlocks(FileRecord):
@@ -58,20 +61,23 @@ def read_kernels(path: Path) -> KernelBlocks:
 def write_kernels(path: Path, accelerator: str, kernels: FittedKernels) -> None:
     """Replace the kernel tables of a file and their `[[fit]]` records; keep everything else."""
     rest = tomlkit.parse(read_text(path)) if path.exists() else tomlkit.document()
-    for key in _KERNEL_KEYS:
+    top = {key: rest[key] for key in list(rest) if key not in _TABLES}
+    for key in (*_KERNEL_KEYS, *top):
         if key in rest:
             rest.remove(key)
     records = rest.setdefault("fit", tomlkit.aot())
     assert isinstance(records, AoT)
     _replace_records(records, kernels.records)
-    own = {"accelerator": accelerator, **_written(kernels.blocks.model_dump(mode="json"))}
+    blocks = _written(kernels.blocks.model_dump(mode="json"))
+    own = {**top, "accelerator": accelerator, **blocks}
     write_atomic(path, tomlkit.dumps(own) + "\n" + tomlkit.dumps(rest).lstrip("\n"))
 
 
 def _replace_records(records: AoT, new: Sequence[FitRecord]) -> None:
     """Drop the records of kernel tables and append the new ones."""
     for index in reversed(range(len(records))):
-        if str(records[index]["what"]).startswith(_KERNEL_KEYS):
+        what = str(records[index]["what"])
+        if what.startswith(_KERNEL_KEYS) and what != _ASSUMED:
             del records[index]
     for record in new:
         table = tomlkit.table()

@@ -7,6 +7,7 @@ from the folder that `TRAINCAST_DATA` names. It takes about a minute.
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -90,7 +91,11 @@ def _gemm(
 ) -> tuple[GemmConstants, FitRecord]:
     changes = {"tiles": source.tiles, "splits": source.splits, "sustained_factor": 1.0}
     prior = nominal.model_copy(update=changes if source.cast else {**changes, "cast": None})
-    read = [read_gemms(tables / f"{name}.csv", dtype) for name in source.tables]
+    most = source.most or math.inf
+    read = [
+        read_gemms(tables / f"{name}.csv", dtype, least=source.least, most=most)
+        for name in source.tables
+    ]
     fit = fit_gemm(read, dtype=dtype, gpu=gpu, prior=prior)
     text = f"{_files(*source.tables)}: {source.timed}"
     return fit.constants, _fitted(f"gemm.{dtype.value}", text, fit)

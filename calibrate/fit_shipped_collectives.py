@@ -94,6 +94,7 @@ def links_before(shipped: Shipped) -> Links:
         nic_share=0.0,
         hop_latency=0.0,
         in_network_reduction=scale_up.in_network_reduction,
+        host_bandwidth=1.0,
         constants=read_block(FITTED_FOLDER / f"{shipped.start}.toml"),
     )
 

@@ -19,12 +19,13 @@ import tomlkit
 from scipy.optimize import least_squares
 
 from calibrate.validation.cells import Row
-from calibrate.validation.reported import measured_step_time
+from calibrate.validation.reported import measured_step_time, step_time_of_flops
 from calibrate.validation.rows import read_table
 from calibrate.validation.steps import StepCase, StepForecasts
 from simulator.api import Forecaster
 from simulator.errors import InputError, Problem
 from simulator.files import nearest, read_text, write_atomic
+from simulator.hardware.accelerator import Dtype
 from simulator.workload.stack import STACK_FOLDER, Stack, load_stack
 
 _SOFT = 0.03
@@ -36,8 +37,10 @@ _PRIOR = 0.5
 _DIGITS = 3
 _EDGE = 1e-3
 """Share of a constant's range that counts as its edge."""
-_PER_ACCELERATOR = ("scale", "attention")
+_PER_ACCELERATOR = ("scale", "attention", "fp8", "fp4", "grouped")
 """Tables of `fit` with a value for each accelerator; written "scale.h100_sxm" here."""
+_OF_PRECISION = {"fp8": Dtype.FP8, "fp4": Dtype.FP4}
+"""Those that only rows of one precision say something of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +55,12 @@ class Free:
 FREE = {
     "scale": Free(low=0.7, high=2.0, start=1.0),
     "attention": Free(low=0.7, high=4.0, start=1.0),
+    "fp8": Free(low=0.5, high=2.0, start=1.0),
+    "fp4": Free(low=0.5, high=2.0, start=1.0),
+    "grouped": Free(low=0.5, high=3.0, start=1.0),
     "kernels.memory_factor": Free(low=0.7, high=3.0, start=1.0),
     "overlap.tensor_fraction": Free(low=0.0, high=1.0, start=0.5),
+    "overlap.expert_fraction": Free(low=0.0, high=1.0, start=0.5),
     "kernels.cpu_launch": Free(low=1e-6, high=3e-5, start=8e-6),
     "kernels.cpu_collective": Free(low=5e-6, high=1e-3, start=4e-5),
 }
@@ -82,7 +89,7 @@ def fit_stack(stack: Stack, folder: Path) -> dict[str, float]:
 
     def errors(shares: Any) -> Any:
         values = dict(zip(names, low + width * shares, strict=True))
-        log = [_log_error(case, measured, values) for _, case, measured in cases]
+        log = [_log_error(stack, case, measured, values) for _, case, measured in cases]
         return np.array([*log, *(_PRIOR * _SOFT * (shares - start))])
 
     shares = start
@@ -134,14 +141,22 @@ def write_constants(stack: Stack, values: Mapping[str, float]) -> None:
 
 def _names(stack: Stack, cases: Sequence[_Case]) -> list[str]:
     """Return the free constants, those of `_PER_ACCELERATOR` once for each accelerator."""
-    accelerators = sorted({case.profile.constants.accelerator for _, case, _ in cases})
     names: list[str] = []
     for name in stack.fit.free:
         if name in _PER_ACCELERATOR:
-            names += [f"{name}.{accelerator}" for accelerator in accelerators]
+            names += [f"{name}.{accelerator}" for accelerator in _accelerators(name, cases)]
         else:
             names.append(name)
     return names
+
+
+def _accelerators(table: str, cases: Sequence[_Case]) -> list[str]:
+    """Return the accelerators of the cases whose time a table of constants changes, sorted."""
+    dtype = _OF_PRECISION.get(table)
+    told = [case for _, case, _ in cases if dtype in (None, case.job.precision)]
+    if table == "grouped":
+        told = [case for case in told if case.model.moe is not None]
+    return sorted({case.profile.constants.accelerator for case in told})
 
 
 def _check(stack: Stack) -> None:
@@ -168,15 +183,29 @@ def _cases(stack: Stack, folder: Path) -> Iterator[_Case]:
             name = raw.cells.get("id", "")
             if name in stack.fit.rows:
                 row = Row(raw.cells)
-                measured = measured_step_time(row)
+                case = forecasts.read(row)
+                measured = measured_step_time(row) or step_time_of_flops(row, case.model)
                 assert measured is not None, name
-                yield name, forecasts.read(row), measured
+                yield name, case, measured
 
 
-def _log_error(case: StepCase, measured: float, values: Mapping[str, float]) -> float:
-    stack = with_constants(case.stack, values)
-    forecaster = Forecaster(case.model, case.job, stack, case.profile, case.layout.world_size)
+def _log_error(stack: Stack, case: StepCase, measured: float, values: Mapping[str, float]) -> float:
+    changed = with_constants(case.stack, _untouched(stack, case.stack, values))
+    forecaster = Forecaster(case.model, case.job, changed, case.profile, case.layout.world_size)
     return float(np.log(forecaster.step_time(case.layout) / measured))
+
+
+def _untouched(stack: Stack, of_row: Stack, values: Mapping[str, float]) -> Mapping[str, float]:
+    """Return the constants that a row does not set itself, as one without overlap does."""
+
+    def same(name: str) -> bool:
+        table, key = name.split(".")
+        own = table not in _PER_ACCELERATOR
+        return not own or getattr(getattr(of_row, table), key) == getattr(
+            getattr(stack, table), key
+        )
+
+    return {name: value for name, value in values.items() if same(name)}
 
 
 def _main() -> None:

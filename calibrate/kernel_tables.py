@@ -72,10 +72,16 @@ class AttentionTable:
         return np.array([shape.seq_q >= TRAINING_TOKENS for shape in self.shapes])
 
 
-def read_gemms(path: Path, dtype: Dtype) -> GemmTable:
-    """Return the GEMMs of `dtype` in a CSV file: the median of each shape."""
+def read_gemms(
+    path: Path, dtype: Dtype, *, least: int = 0, most: float = float("inf")
+) -> GemmTable:
+    """Return the GEMMs of `dtype` in a CSV file: the median of each shape.
+
+    Only those with m, n and k of at least `least`, and n and k of at most `most`.
+    """
     table = pd.read_csv(path)
     table = table[table["dtype"].isin(_NAMES[dtype])]
+    table = table[(table[_GEMM].min(axis=1) >= least) & (table[["n", "k"]].max(axis=1) <= most)]
     median = table.groupby(_GEMM, as_index=False)["time_us"].median()
     shapes = median[_GEMM].to_numpy(dtype=np.float64).T
     return GemmTable(shapes=shapes, seconds=median["time_us"].to_numpy(dtype=np.float64) * US)

@@ -7,6 +7,7 @@ from simulator.api import Forecaster
 from simulator.parallel.layout import DataParallel, ParallelLayout
 from simulator.parallel.program import WHOLE_CHUNK, Chunk, StepProgram
 from simulator.schedule.graph import GraphShape, Sync, Work, WorkKind
+from simulator.schedule.profile import stage_profiles
 from simulator.schedule.shape import graph_shape
 
 ROUNDING = 1e-9
@@ -30,6 +31,9 @@ class _Bound:
         self.costs = forecaster.costs
         self.program = program
         self.shape: GraphShape = graph_shape(program, averages=True)
+        shape = self.shape
+        sizes = (shape.schedule, shape.pp, shape.vpp, shape.micro_batches)
+        self.splits = any(p.splits for p in stage_profiles(*sizes, shape.options))
 
     def seconds(self) -> float:
         shape = self.shape
@@ -37,26 +41,34 @@ class _Bound:
         passes = self._passes().least(shape.micro_batches, stages)
         compute = self._first_wait() + passes + self._last_reduction() + self._tied(0)
         traffic = max(self._traffic(stage) + self._tied(stage) for stage in stages)
-        return max(compute, traffic) + max(self._update(stage) for stage in stages)
+        alike = [first for first, _ in self.program.runs_of_stages()]
+        return max(compute, traffic) + max(self._update(stage) for stage in alike)
 
     def _passes(self) -> Passes:
         program, shape = self.program, self.shape
         distinct = {id(chunk): chunk for chunk in program.chunks}
         pairs = {key: self._pair(chunk) for key, chunk in distinct.items()}
         seconds = [pairs[id(chunk)] for chunk in program.chunks]
+        halves = [self._halves(chunk) for chunk in program.chunks] if self.splits else None
         return Passes(
             schedule=shape.schedule,
             pp=shape.pp,
             vpp=shape.vpp,
             forward=tuple(forward for forward, _ in seconds),
             backward=tuple(backward for _, backward in seconds),
+            split=(tuple(i for i, _ in halves), tuple(w for _, w in halves)) if halves else None,
             send=self._work(WorkKind.SEND_FORWARD, 0) if shape.pp > 1 else 0.0,
             blocking=shape.blocking_send,
+            options=shape.options,
         )
 
     def _pair(self, chunk: Chunk) -> tuple[float, float]:
         forward, backward = self.costs.segment(self.program, chunk.whole)
         return forward.seconds, backward.seconds
+
+    def _halves(self, chunk: Chunk) -> tuple[float, float]:
+        of_input, of_weights = self.costs.split_segment(self.program, chunk.whole)
+        return of_input.seconds, of_weights.seconds
 
     def _first_wait(self) -> float:
         """The first pass waits for the parameters of its first segment."""
@@ -64,13 +76,17 @@ class _Bound:
         return self._work(WorkKind.GATHER, 0, segment=0) if waits else 0.0
 
     def _last_reduction(self) -> float:
-        """Gradients still on their way when the last backward pass, at place 0, is over."""
+        """Gradients still on their way when the last backward pass, at place 0, is over.
+
+        Where weight gradients are put off the last pass is any stage's.
+        """
+        if self.splits:
+            return min(map(self._reduced_last, range(self.shape.pp)))
         match self.shape.sync:
             case Sync.NEVER:
                 return 0.0
             case Sync.AFTER:
-                places = range(0, self.shape.pp * self.shape.vpp, self.shape.pp)
-                return sum(self._work(WorkKind.REDUCE, place) for place in places)
+                return self._reduced_last(0)
             case Sync.LAST_PASS | Sync.EVERY_PASS:
                 computed = reduced = 0.0
                 for segment in reversed(range(self.shape.segments[0])):
@@ -79,13 +95,24 @@ class _Bound:
                     reduced += self._work(WorkKind.REDUCE, 0, segment=segment)
                 return reduced - computed
 
+    def _reduced_last(self, stage: int) -> float:
+        """Gradients that a stage reduces after its last pass at least."""
+        places = self.shape.pipeline.places_of(stage)
+        match self.shape.sync:
+            case Sync.NEVER:
+                return 0.0
+            case Sync.AFTER:
+                return sum(self._work(WorkKind.REDUCE, place) for place in places)
+            case Sync.LAST_PASS | Sync.EVERY_PASS:
+                return min(self._work(WorkKind.REDUCE, place, segment=0) for place in places)
+
     def _traffic(self, stage: int) -> float:
         """All that the data stream of a stage carries in every pass; it never does two at once."""
         shape = self.shape
         if shape.sync is not Sync.EVERY_PASS:
             return 0.0
         once = 0.0
-        for place in range(stage, shape.pp * shape.vpp, shape.pp):
+        for place in shape.pipeline.places_of(stage):
             for segment in range(shape.segments[place]):
                 once += self._work(WorkKind.REDUCE, place, segment=segment)
                 if shape.gathers:
@@ -103,11 +130,11 @@ class _Bound:
         seconds = self.costs.work(self.program, Work(WorkKind.OPTIMIZER, stage)).seconds
         if shape.tail is WorkKind.JOIN:
             return seconds
-        places = range(stage, shape.pp * shape.vpp, shape.pp)
+        places = shape.pipeline.places_of(stage)
         tail = sum(self._work(shape.tail, place) for place in places)
         steps = layout.sync_every if layout.data_parallel is DataParallel.LOCAL_SGD else 1
         return seconds + tail / steps
 
     def _work(self, kind: WorkKind, place: int, *, segment: int = WHOLE_CHUNK) -> float:
-        work = Work(kind, place % self.shape.pp, place, segment)
+        work = Work(kind, self.shape.pipeline.stage(place), place, segment)
         return self.costs.work(self.program, work).seconds

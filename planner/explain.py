@@ -21,6 +21,8 @@ _NAMES = {
     Category.LAUNCH: "kernel launches",
     Category.TENSOR_COMM: "tensor-parallel communication",
     Category.CONTEXT_COMM: "context-parallel communication",
+    Category.EXPERT_COMM: "expert all-to-all",
+    Category.HOST_COMM: "transfers to and from host memory",
     Category.PIPELINE_COMM: "pipeline transfers",
     Category.BUBBLE: "pipeline bubble",
     Category.DATA_COMM: "data-parallel communication",

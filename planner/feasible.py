@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from simulator.api import Forecaster
-from simulator.parallel.layout import ParallelLayout, Recompute, ScheduleName
+from simulator.parallel.layout import (
+    ContextExchange,
+    ParallelLayout,
+    Recompute,
+    RecomputeModule,
+    ScheduleName,
+)
 
-LayoutKey = tuple[int, ...]
+LayoutKey = tuple[float, ...]
 
 _RECOMPUTE = list(Recompute)
 _SCHEDULES = list(ScheduleName)
+_EXCHANGES = list(ContextExchange)
+_MODULES = list(RecomputeModule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +51,7 @@ def divide_by_memory(
     for family in families.values():
         family.sort(key=lambda layout: layout.micro_batch_size)
         if memory.states(family[0]) <= limit:
-            fitting += takewhile(lambda layout: memory.peak(layout) <= limit, family)
+            fitting += takewhile(lambda layout: memory.fits(layout, limit), family)
     return Feasible(
         fitting=tuple(fitting),
         too_large=sum(map(len, families.values())) - len(fitting),
@@ -57,11 +65,19 @@ class _Memory:
     def __init__(self, forecaster: Forecaster) -> None:
         self.peak = forecaster.peak_memory
         self._states = forecaster.state_memory
+        self._fits_host = forecaster.fits_host
         self._found: dict[LayoutKey, float] = {}
+
+    def fits(self, layout: ParallelLayout, limit: float) -> bool:
+        """Return whether a layout needs at most `limit` bytes, and has a host for what it offloads.
+
+        Neither falls when the micro-batch grows.
+        """
+        return self.peak(layout) <= limit and self._fits_host(layout)
 
     def states(self, layout: ParallelLayout) -> float:
         """Return bytes that a layout needs at least, equal for all that cut the model alike."""
-        key = (layout.tp, layout.pp, layout.cp, layout.dp, layout.vpp, layout.zero_stage)
+        key = _states_key(layout)
         if key not in self._found:
             self._found[key] = self._states(layout)
         return self._found[key]
@@ -88,13 +104,30 @@ def layout_key(layout: ParallelLayout) -> LayoutKey:
 def _family(layout: ParallelLayout) -> LayoutKey:
     """Return all that tells layouts of one search apart, but the micro-batch size."""
     return (
+        *_states_key(layout),
+        _RECOMPUTE.index(layout.recompute),
+        len(layout.recompute_modules),
+        *map(_MODULES.index, layout.recompute_modules),
+        layout.recompute_num_layers or 0,
+        layout.sequence_parallel,
+        _EXCHANGES.index(layout.cp_comm_type),
+        layout.cp_inner or 0,
+        layout.microbatch_group_size or 0,
+        layout.offload_layers,
+    )
+
+
+def _states_key(layout: ParallelLayout) -> LayoutKey:
+    """Return all that decides the bytes of weights, gradients and optimizer states."""
+    return (
         layout.tp,
         layout.pp,
         layout.cp,
         layout.dp,
+        layout.ep,
+        layout.expert_tp,
         layout.vpp,
         _SCHEDULES.index(layout.effective_schedule),
         layout.zero_stage,
-        _RECOMPUTE.index(layout.recompute),
-        layout.sequence_parallel,
+        layout.optimizer_offload,
     )

@@ -1,11 +1,11 @@
 """How long the passes of a pipeline take at least, without playing its schedule.
 
-With the places (virtual stages) 0 to P - 1, and a stage that holds the places r, r + pp, ..., l,
-the stage cannot
+A stage cannot
 
 * start before the first micro-batch has passed the places before it,
 * start its first backward pass before that micro-batch has come back from the last place,
-* let the step end before its last forward pass has gone on to the last place and back to place 0,
+* let the step end before its last forward pass has gone on to the last place and all the way back,
+  or its last input gradient back to the first place,
 * do in between anything but its own passes, one after another.
 """
 
@@ -14,10 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 from simulator.parallel.layout import ScheduleName
-from simulator.schedule.registry import WARM_UPS
+from simulator.parallel.placement import NO_PLACE, PipelineShape
+from simulator.schedule.action import ActionKind
+from simulator.schedule.profile import Counts, stage_profiles
+from simulator.schedule.registry import PLAIN, ScheduleOptions, pipeline_shape
+
+_Seconds = dict[ActionKind, tuple[float, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,57 +34,109 @@ class Passes:
     forward: tuple[float, ...]
     """Of the forward pass at each place."""
     backward: tuple[float, ...]
+    split: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    """Of the input and of the weight gradients at each place, where the schedule has them apart."""
     send: float
     """Of a transfer to a neighbouring place; 0 with one stage."""
     blocking: bool
-    """Whether a stage computes nothing while it sends."""
+    """Whether a stage computes nothing while it sends: then its passes take so much longer."""
+    options: ScheduleOptions = PLAIN
 
-    @property
-    def places(self) -> int:
-        """Virtual stages."""
-        return self.pp * self.vpp
+    @cached_property
+    def pipeline(self) -> PipelineShape:
+        """Which stage runs which place."""
+        return pipeline_shape(self.schedule, self.pp, self.vpp, self.options)
+
+    @cached_property
+    def seconds(self) -> _Seconds:
+        """Of each kind of pass at each place, with the transfer that blocks it."""
+        shape, blocks = self.pipeline, self.send * self.blocking
+        on = [blocks * shape.sends_on(p) for p in range(shape.places)]
+        back = [blocks * shape.sends_back(p) for p in range(shape.places)]
+        whole = tuple(b + s for b, s in zip(self.backward, back, strict=True))
+        of_input, of_weights = self.split or (self.backward, (0.0,) * shape.places)
+        return {
+            ActionKind.FORWARD: tuple(f + s for f, s in zip(self.forward, on, strict=True)),
+            ActionKind.BACKWARD: whole,
+            ActionKind.BACKWARD_INPUT: tuple(i + s for i, s in zip(of_input, back, strict=True)),
+            ActionKind.BACKWARD_WEIGHT: of_weights,
+        }
+
+    @cached_property
+    def returns(self) -> tuple[float, ...]:
+        """Of what a place does at least before its gradient goes back: all, or the input's part."""
+        kinds = (ActionKind.BACKWARD, ActionKind.BACKWARD_INPUT)
+        return tuple(map(min, *(self.seconds[kind] for kind in kinds)))
 
     @cached_property
     def to(self) -> tuple[float, ...]:
-        """Start of the forward pass at each place on an idle pipeline, and last the end of all."""
-        starts = [0.0, *accumulate(f + self.send for f in self.forward)]
-        return (*starts[:-1], starts[-1] - self.send)
+        """Start of the forward pass at each place on an idle pipeline."""
+        starts: list[float] = []
+        forward = self.seconds[ActionKind.FORWARD]
+        for place in range(self.pipeline.places):
+            before = self.pipeline.before(place)
+            ready = starts[before] + forward[before] + self._hop(before) if before >= 0 else 0.0
+            starts.append(ready)
+        return tuple(starts)
 
     @cached_property
-    def back(self) -> tuple[float, ...]:
-        """From the end of the backward pass at each place to that at place 0, on an idle pipeline.
+    def gradient(self) -> tuple[float, ...]:
+        """Start of the first backward pass at each place on an idle pipeline."""
+        places = self.pipeline.places
+        ready = [0.0] * places
+        for place in reversed(range(places)):
+            behind = self.pipeline.behind(place)
+            if behind == NO_PLACE:
+                ready[place] = self.to[place] + self.seconds[ActionKind.FORWARD][place]
+            else:
+                ready[place] = ready[behind] + self.returns[behind] + self._hop(place)
+        return tuple(ready)
 
-        The last entry is counted from the end of the last forward pass.
-        """
-        ends = [0.0, *accumulate(b + self.send for b in self.backward[:-1])]
-        return (*ends, ends[-1] + self.backward[-1])
+    @cached_property
+    def leave(self) -> tuple[float, ...]:
+        """From the end of a backward pass at each place to that at the first place."""
+        ends: list[float] = []
+        for place in range(self.pipeline.places):
+            before = self.pipeline.before(place)
+            rest = self._hop(before) + self.returns[before] + ends[before] if before >= 0 else 0.0
+            ends.append(rest)
+        return tuple(ends)
+
+    @cached_property
+    def onward(self) -> tuple[float, ...]:
+        """From the end of a forward pass at each place to its backward pass at the first place."""
+        forward, way = self.seconds[ActionKind.FORWARD], self.pipeline.way
+        return tuple(
+            self.gradient[p // way * way] + self.returns[p // way * way] - self.to[p] - forward[p]
+            for p in range(self.pipeline.places)
+        )
 
     def least(self, micro_batches: int, stages: Sequence[int]) -> float:
         """Return seconds from the first pass to the end of the last one, at least.
 
-        `stages` are those to look at, the last one among them: the ends of runs of equal stages
-        will do, as all that is certain grows or falls evenly along a run.
+        `stages` are those that are looked at; the more, the closer.
         """
-        alone = max(self.stage(r, micro_batches) for r in stages)
-        return max(alone, self.round_trips(micro_batches, stages))
+        found = max(self.stage(stage, micro_batches) for stage in stages)
+        return max(found, self.round_trips(micro_batches, stages))
 
     def stage(self, stage: int, micro_batches: int) -> float:
-        """Return what the passes of one stage alone make certain.
-
-        The larger of waiting and working before the first backward pass, the work up to the last
-        forward pass, the larger of working and waiting after it.
-        """
-        last = self.places - self.pp + stage
-        sent_on = self.send if self.blocking and last < self.places - 1 else 0.0
-        sent_back = self.send if self.blocking and stage else 0.0
-        onward = self.to[-1] - self.to[last] - self.forward[last] + self.back[-1] - sent_on
-        leave = self.back[stage] - sent_back
-        before, between, after = self._work(stage, micro_batches)
-        start = self.to[stage] + before
-        first_backward = self.to[-1] + self.back[-1] - self.back[last] - self.backward[last]
-        if between:
-            return max(start, first_backward) + between + max(after + leave, onward)
-        return max(max(start, first_backward) + after + leave, start + onward)
+        """Return what the passes of one stage alone make certain."""
+        profile = stage_profiles(self.schedule, self.pp, self.vpp, micro_batches, self.options)[
+            stage
+        ]
+        before = self._sum(profile.before)
+        start = self.to[profile.first]
+        first_back = max(start + before, self.gradient[profile.first_back])
+        end = first_back + self._sum(profile.total) - before
+        last_back = end - self._sum(profile.trailing)
+        last_forward = end - self._sum(profile.after)
+        if profile.forward_first:
+            last_forward = start + before
+        return max(
+            end,
+            last_back + self.leave[profile.last_back],
+            last_forward + self.onward[profile.last_forward],
+        )
 
     def round_trips(self, micro_batches: int, stages: Sequence[int]) -> float:
         """Return what 1F1B makes certain where transfers do not hide.
@@ -96,40 +152,16 @@ class Passes:
         for then in {work.index(max(work)), self.pp - 1}:
             for s in (s for s in stages if s <= then):
                 width = self.pp - s
-                trip = self.to[-1] - self.to[s] + self.back[-1] - self.back[s]
+                trip = self.gradient[s] + self.backward[s] - self.to[s]
                 for left in (1, self.pp - then + 1):
                     trips = max(0, (micro_batches - left) // width)
                     rest = self.stage(then, micro_batches - trips * width)
                     found = max(found, trips * trip + rest)
         return found
 
-    def _work(self, stage: int, micro_batches: int) -> tuple[float, float, float]:
-        """Return a stage's work before its first backward pass, up to the last forward, and after.
+    def _hop(self, place: int) -> float:
+        """Return the seconds between the passes of `place` and of the one behind it."""
+        return self.send if self.pipeline.sends_on(place) and not self.blocking else 0.0
 
-        The second is 0 where all forward passes come first.
-        """
-        forward = self.forward[stage :: self.pp]
-        backward = self.backward[stage :: self.pp]
-        if self.blocking and self.send:
-            last = self.places - 1
-            forward = tuple(
-                f + self.send * (stage + c * self.pp < last) for c, f in enumerate(forward)
-            )
-            backward = tuple(
-                b + self.send * (stage + c * self.pp > 0) for c, b in enumerate(backward)
-            )
-        everything = micro_batches * self.vpp
-        warm_up = WARM_UPS[self.schedule](stage, self.pp, self.vpp, micro_batches)
-        before = min(warm_up + 1, everything)
-        all_forward, all_backward = micro_batches * sum(forward), micro_batches * sum(backward)
-        if before == everything:
-            return all_forward, 0.0, all_backward
-        first = self._sum(before, forward)
-        paired = self._sum(everything - before, backward[::-1])
-        return first, all_forward - first + paired, all_backward - paired
-
-    def _sum(self, count: int, seconds: tuple[float, ...]) -> float:
-        """Return the seconds of a stage's first `count` passes, in groups of pp micro-batches."""
-        groups, rest = divmod(count, self.pp * self.vpp)
-        inside = (min(max(rest - c * self.pp, 0), self.pp) for c in range(self.vpp))
-        return sum((groups * self.pp + n) * s for n, s in zip(inside, seconds, strict=True))
+    def _sum(self, counts: Counts) -> float:
+        return sum(self.seconds[kind][place] * count for (kind, place), count in counts)

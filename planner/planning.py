@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from planner.axes import expert_sizes, tensor_sizes
 from planner.explain import (
     bottleneck,
     extra_seconds,
@@ -14,9 +15,10 @@ from planner.explain import (
     why_it_lost,
 )
 from planner.feasible import Feasible, LayoutKey, divide_by_memory
+from planner.hints import memory_hints
 from planner.result import NearMiss, Plan, PlannedLayout, Searched
 from planner.search import Progress, Ranked, fastest
-from planner.space import Space, enumerate_layouts, tensor_sizes
+from planner.space import Space, enumerate_layouts
 from simulator.api import Forecaster
 from simulator.parallel.checks import Reason
 from simulator.parallel.layout import ParallelLayout
@@ -160,6 +162,7 @@ def _answer(scenario: Scenario, forecaster: Forecaster, outcome: _Outcome) -> Pl
     best, other = (layouts[0] if layouts else None), (layouts[1] if layouts[1:] else None)
     job, price = scenario.file.job, profile.machine.price
     examples = outcome.space.examples
+    nearest = _misses(forecaster, outcome.feasible.nearest, limit)
     return Plan(
         title=scenario.title,
         world_size=scenario.world_size,
@@ -169,7 +172,8 @@ def _answer(scenario: Scenario, forecaster: Forecaster, outcome: _Outcome) -> Pl
         examples={reason: str(problem) for reason, problem in examples.items()},
         memory_limit=limit,
         memory_capacity=profile.accelerator.memory,
-        nearest=_misses(forecaster, outcome.feasible.nearest, limit) if not layouts else (),
+        nearest=nearest,
+        hints=memory_hints(scenario, _largest(nearest[0])) if nearest else (),
         bottleneck=bottleneck(best.breakdown) if best else "",
         runner_up=extra_seconds(best.breakdown, other.breakdown) if best and other else None,
         runner_up_lost=why_it_lost(best, other) if best and other else "",
@@ -180,12 +184,19 @@ def _answer(scenario: Scenario, forecaster: Forecaster, outcome: _Outcome) -> Pl
     )
 
 
+def _largest(miss: NearMiss) -> str:
+    """Return the largest part of the fullest stage's memory."""
+    return max(miss.stages, key=lambda stage: stage.peak).largest
+
+
 def _assumptions(scenario: Scenario) -> tuple[str, ...]:
     """Return what the search took for granted, beside what the user wrote."""
     search, notes = scenario.file.search, scenario.model.notes
     sizes = ", ".join(map(str, tensor_sizes(scenario)))
-    lines = [
-        f"tp of {sizes}; cp of {', '.join(map(str, search.cp))}",
+    lines = [f"tp of {sizes}; cp of {', '.join(map(str, search.cp))}"]
+    if scenario.model.spec.moe is not None:
+        lines.append(f"ep of {', '.join(map(str, expert_sizes(scenario)))}")
+    lines += [
         f"a layout may reserve {search.memory_fraction:.0%} of the accelerator's memory",
         f"layers are spread over stages by the stack's rule, {scenario.stack.partition.value}",
         "gradients are all-reduced over all data ranks (or sharded over all of them)",

@@ -113,6 +113,8 @@ class Plan:
     """Bytes of one accelerator."""
     nearest: tuple[NearMiss, ...] = ()
     """Where nothing fits: the layouts that come closest."""
+    hints: tuple[str, ...] = ()
+    """Where nothing fits: what the search table leaves out that would need less memory."""
     bottleneck: str = ""
     """What most of the best layout's step goes into."""
     runner_up: Mapping[Category, float] | None = None
@@ -148,6 +150,7 @@ def plan_table(plan: Plan) -> dict[str, Any]:
         "memory_limit_bytes": plan.memory_limit,
         "memory_capacity_bytes": plan.memory_capacity,
         "nearest": [_near_entry(miss) for miss in plan.nearest],
+        "hints": list(plan.hints),
         "bottleneck": plan.bottleneck,
         "runner_up_extra_s": None if plan.runner_up is None else _by_name(plan.runner_up),
         "runner_up_lost": plan.runner_up_lost,
@@ -159,20 +162,30 @@ def plan_table(plan: Plan) -> dict[str, Any]:
 
 
 def to_rows(plan: Plan) -> list[dict[str, Any]]:
-    """Return one flat row a layout, best first, for a CSV file or a data frame."""
+    """Return one flat row a layout, best first, for a CSV file or a data frame.
+
+    Fields that no layout sets have no column; one that only others set is empty.
+    """
     rows = []
     for entry in plan.layouts:
         nested = _layout_entry(entry)
         layout, seconds = nested.pop("layout"), nested.pop("breakdown_s")
         named = {f"{category}_s": value for category, value in seconds.items()}
         rows.append({"rank": nested.pop("rank"), **layout, **nested, **named})
-    return rows
+    columns = dict.fromkeys(column for row in rows for column in row)
+    return [{column: _cell(row.get(column, "")) for column in columns} for row in rows]
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as one cell: lists in one word."""
+    return "+".join(map(str, value)) if isinstance(value, list) else value
 
 
 def layout_table(layout: ParallelLayout) -> dict[str, Any]:
     """Return a layout by Megatron's names; what it leaves to a default is filled in."""
     table = layout.model_dump(mode="json", exclude_none=True)
-    return {**table, "schedule": layout.effective_schedule.value}
+    experts = {"etp": layout.expert_tp} if layout.ep > 1 else {}
+    return {**table, **experts, "schedule": layout.effective_schedule.value}
 
 
 def _layout_entry(entry: PlannedLayout) -> dict[str, Any]:

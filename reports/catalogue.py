@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from reports.catalogue_models import attention, experts
 from simulator.hardware.profile import Profile
 from simulator.workload.model import ImportedModel, ModelSpec
 
@@ -59,6 +60,9 @@ def model_row(spec: ModelSpec) -> dict[str, Any]:
     return {
         "name": spec.name,
         "parameters": spec.parameters,
+        "active_parameters": spec.active_parameters,
+        "experts": experts(spec),
+        "attention": attention(spec),
         "num_hidden_layers": spec.num_hidden_layers,
         "hidden_size": spec.hidden_size,
         "intermediate_size": spec.intermediate_size,
@@ -82,6 +86,10 @@ def model_record(model: ImportedModel) -> dict[str, Any]:
             "final_norm": spec.final_norm_parameters,
             "head": spec.head_parameters,
         },
+        "active_parameters": spec.active_parameters,
+        "mtp_parameters": spec.mtp_parameters,
+        "experts": experts(spec),
+        "attention": attention(spec),
         "distinct_layers": len(spec.layer_groups()),
         "spec": spec.model_dump(mode="json", exclude_defaults=True),
         "notes": list(model.notes),

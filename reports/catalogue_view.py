@@ -68,19 +68,32 @@ def print_models(console: Console, rows: Sequence[Record]) -> None:
     columns = [
         Column(title="model", cells=[plain(row["name"]) for row in rows], justify="left"),
         Column(title="parameters", cells=[parameters(row["parameters"]) for row in rows]),
+        Column(title="active", cells=[_active(row) for row in rows]),
+        Column(title="experts", cells=[row["experts"] for row in rows], rank=1),
+        Column(
+            title="attention",
+            cells=[row["attention"] for row in rows],
+            rank=2,
+            justify="left",
+        ),
     ]
     for rank, (title, key) in enumerate(
         (
             ("layers", "num_hidden_layers"),
             ("hidden", "hidden_size"),
             ("heads", "num_attention_heads"),
-            ("kv heads", "num_key_value_heads"),
             ("MLP", "intermediate_size"),
             ("vocabulary", "vocab_size"),
         )
     ):
         columns.append(Column(title=title, cells=[str(row[key]) for row in rows], rank=rank))
     print_table(console, columns, _HINT)
+
+
+def _active(row: Record) -> str:
+    """Return the parameters that a token meets, where they are not all."""
+    active = row["active_parameters"]
+    return parameters(active) if active != row["parameters"] else ""
 
 
 def print_model(console: Console, record: Record) -> None:
@@ -95,14 +108,34 @@ def print_model(console: Console, record: Record) -> None:
             Column(title="count", cells=[f"{count:,}" for count in counts.values()]),
         ],
     )
+    console.print()
+    print_pairs(console, list(_model_pairs(record)))
     print_heading(console, "Configuration")
     hidden = ("name", "source")
-    shown = [(key, plain(str(value))) for key, value in spec.items() if key not in hidden]
-    print_pairs(console, shown)
+    shown = {key: value for key, value in spec.items() if key not in hidden}
+    print_pairs(console, [(key, plain(str(value))) for key, value in _flat(shown)])
     if spec.get("source"):
         console.print()
         print_pairs(console, [("source", plain(spec["source"]))])
     print_notes(console, list(record["notes"]), "note")
+
+
+def _model_pairs(record: Record) -> Iterator[tuple[str, str]]:
+    yield "attention", record["attention"]
+    yield "experts", record["experts"] or "none"
+    if record["experts"]:
+        yield "active parameters", f"{record['active_parameters']:,}"
+    if record["mtp_parameters"]:
+        yield "multi-token prediction (not in the total)", f"{record['mtp_parameters']:,}"
+
+
+def _flat(table: Record, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested tables under dotted keys."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def print_stacks(console: Console, records: Sequence[Record]) -> None:

@@ -11,10 +11,13 @@ from reports.quantities import gibibytes, number, percent, plain
 from reports.step_view import (
     Record,
     aligned,
+    exchange_words,
     layout_parts,
+    offload_words,
     print_breakdown,
     print_notes,
     provenance_line,
+    recompute_words,
     run_pairs,
 )
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
@@ -23,6 +26,8 @@ from simulator.units import TERA
 _HINT = "all columns: --csv, --json or a wider terminal"
 _STAGES_SHOWN = 4
 _BAD = "bold red"
+_USUAL = ("1f1b", "interleaved")
+"""Schedules that vpp tells apart."""
 
 
 def print_plan(console: Console, record: Record) -> None:
@@ -49,24 +54,11 @@ def print_plan(console: Console, record: Record) -> None:
 def layout_columns(record: Record) -> list[Column]:
     """Return the columns of the table of layouts, most important first to stay."""
     entries = record["layouts"]
-    layouts = [entry["layout"] for entry in entries]
-
-    def axis(title: str, key: str, rank: int = 0) -> Column:
-        return Column(title=title, cells=[str(layout[key]) for layout in layouts], rank=rank)
-
-    shared = [axis("tp", "tp"), axis("pp", "pp"), axis("dp", "dp")]
-    shared += [
-        axis(name, name) for name in ("cp", "vpp") if any(each[name] > 1 for each in layouts)
-    ]
     ends = aligned([entry[end] for entry in entries for end in ("low", "high")])
     spans = [f"{low}-{high}" for low, high in zip(ends[::2], ends[1::2], strict=True)]
     return [
         Column(title="#", cells=[str(entry["rank"]) for entry in entries]),
-        *shared,
-        axis("mb", "micro_batch_size"),
-        axis("ZeRO", "zero_stage", 5),
-        Column(title="recompute", cells=[each["recompute"] for each in layouts], rank=3),
-        Column(title="SP", cells=[_yes(each["sequence_parallel"]) for each in layouts], rank=6),
+        *_axis_columns([entry["layout"] for entry in entries]),
         Column(title="step s", cells=aligned([entry["step_time_s"] for entry in entries])),
         Column(title="80 % interval", cells=spans, rank=4),
         _shares(entries, "tokens/s", 9, lambda entry: f"{entry['tokens_per_s']:,.0f}"),
@@ -75,6 +67,42 @@ def layout_columns(record: Record) -> list[Column]:
         _shares(entries, "comm [3]", 7, lambda entry: _of_step(entry, "exposed_communication_s")),
         _shares(entries, "bubble", 8, lambda entry: _of_step(entry, "bubble_s")),
     ]
+
+
+def _axis_columns(layouts: Sequence[Record]) -> list[Column]:
+    """Return the fields of the layouts; those with nothing but `usual` texts are left out."""
+
+    def column(
+        title: str, text: Callable[[Record], str], rank: int = 0, usual: Sequence[str] = ()
+    ) -> list[Column]:
+        cells = [text(layout) for layout in layouts]
+        return [Column(title=title, cells=cells, rank=rank)] if {*cells} - {*usual} else []
+
+    return [
+        *column("tp", _field("tp")),
+        *column("pp", _field("pp")),
+        *column("dp", _field("dp")),
+        *column("cp", _field("cp"), usual=("1",)),
+        *column("cp by", exchange_words, 2, usual=("",)),
+        *column("ep", _field("ep"), usual=("1",)),
+        *column("etp", _expert_tp, usual=("tp",)),
+        *column("vpp", _field("vpp"), usual=("1",)),
+        *column("schedule", _field("schedule"), 1, usual=_USUAL),
+        *column("mb", _field("micro_batch_size")),
+        *column("ZeRO", _field("zero_stage"), 5),
+        *column("recompute", recompute_words, 3),
+        *column("SP", lambda layout: _yes(layout["sequence_parallel"]), 6),
+        *column("offloaded", offload_words, 2, usual=("",)),
+    ]
+
+
+def _field(key: str) -> Callable[[Record], str]:
+    return lambda layout: str(layout[key])
+
+
+def _expert_tp(layout: Record) -> str:
+    etp = layout.get("etp")
+    return "tp" if etp in (None, layout["tp"]) else str(etp)
 
 
 def _shares(
@@ -129,6 +157,10 @@ def _print_nearest(console: Console, record: Record) -> None:
             )
         if len(over) > _STAGES_SHOWN:
             print_text(console, f"- and {len(over) - _STAGES_SHOWN} more stages")
+    if record["hints"]:
+        print_heading(console, "Not tried, and smaller")
+    for hint in record["hints"]:
+        print_text(console, f"- {plain(hint)}")
 
 
 def _print_search(console: Console, record: Record) -> None:

@@ -40,6 +40,7 @@ def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) 
         },
         "memory": {
             "capacity_bytes": result.memory_capacity,
+            "host_capacity_bytes": result.host_capacity,
             "fits": result.fits,
             "stages": [memory_record(use) for use in result.memory],
         },

@@ -46,15 +46,44 @@ def layout_line(layout: Record) -> str:
 def layout_parts(layout: Record) -> list[str]:
     """Return a layout in Megatron's names; what is off is left out."""
     parts = [f"{axis} {layout[axis]}" for axis in ("tp", "pp", "dp")]
-    parts += [f"{axis} {layout[axis]}" for axis in ("cp", "vpp") if layout[axis] > 1]
+    parts += [f"{axis} {layout[axis]}" for axis in ("cp", "ep", "vpp") if layout[axis] > 1]
+    etp = layout.get("etp")
+    parts += [f"etp {etp}"] if etp not in (None, layout["tp"]) else []
+    parts += [f"cp by {exchange_words(layout)}"] if exchange_words(layout) else []
     parts.append(f"micro-batch {layout['micro_batch_size']}")
     parts += [f"schedule {layout['schedule']}"] if layout["pp"] > 1 else []
     parts += [f"ZeRO-{layout['zero_stage']}"] if layout["zero_stage"] else []
     parts += [f"shards of {layout['shard_size']}"] if layout.get("shard_size") else []
     parts += [str(layout["data_parallel"])] if layout["data_parallel"] != "all-reduce" else []
-    parts.append(f"recompute {layout['recompute']}")
+    parts.append(f"recompute {recompute_words(layout)}")
     parts += ["sequence parallel"] if layout["sequence_parallel"] else []
+    parts += [f"{offload_words(layout)} offloaded"] if offload_words(layout) else []
     return parts
+
+
+def recompute_words(layout: Record) -> str:
+    """Return what is recomputed: "none", "selective", "moe_act+layernorm", "full, 4 layers"."""
+    if layout["recompute_modules"]:
+        return "+".join(layout["recompute_modules"])
+    layers, method = layout.get("recompute_num_layers"), layout.get("recompute_method")
+    named = f" {method}" if method else ""
+    return f"{layout['recompute']}{named}" + (f", {layers} layers" if layers else "")
+
+
+def exchange_words(layout: Record) -> str:
+    """Return how keys and values are exchanged where that is not a ring; else nothing."""
+    if layout["cp"] == 1 or layout["cp_comm_type"] == "p2p":
+        return ""
+    inner = layout.get("cp_inner")
+    return f"{layout['cp_comm_type']}" + (f" in groups of {inner}" if inner else "")
+
+
+def offload_words(layout: Record) -> str:
+    """Return what waits in host memory; nothing where nothing does."""
+    layers, share = layout["offload_layers"], layout["optimizer_offload"]
+    parts = [f"{layers} layers"] if layers else []
+    parts += [f"{percent(share)} of optimizer states"] if share else []
+    return " and ".join(parts)
 
 
 def step_pairs(record: Record) -> list[tuple[str, str]]:
@@ -171,6 +200,14 @@ def _print_memory(console: Console, memory: Record) -> None:
         f"capacity {gibibytes(memory['capacity_bytes'])} GiB; stage {fullest['stage']} "
         f"({_ranks(fullest)}) is the fullest, at its peak in: {plain(fullest['moment'])}",
     )
+    experts = [float(fullest[f"expert_{kind}"]) for kind in ("weights", "gradients", "optimizer")]
+    if any(experts):
+        parts = "weights {}, gradients {}, optimizer {}".format(*map(gibibytes, experts))
+        print_text(console, f"of it the routed experts' shares (ETP x EP x expert data): {parts}")
+    on_host = max(stage["host"] for stage in stages)
+    if on_host:
+        there = gibibytes(memory["host_capacity_bytes"])
+        print_text(console, f"host memory {gibibytes(on_host)} of {there} GiB a rank is used")
     share = fullest["reserved"] / memory["capacity_bytes"]
     if CLOSE_TO_FULL < share <= 1:
         text = f"{percent(share)} of the memory is reserved; fragmentation may exceed the rest"

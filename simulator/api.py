@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 
+from simulator.cost.blocks import wide_dtype
+from simulator.cost.host_notes import HOST_COPY, host_capacity, host_warnings
+from simulator.cost.host_update import host_memory_share
+from simulator.cost.interference import interferes, mean_slowdown
 from simulator.cost.plan import LinkKind
 from simulator.cost.step_costs import StepCosts, WorkCost
-from simulator.engine.step import run_step
+from simulator.engine.gpu import Interference
+from simulator.engine.step import EngineRun, run_step
 from simulator.errors import InputError, Problem
 from simulator.estimate import (
     Timing,
@@ -21,14 +26,18 @@ from simulator.estimate import (
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
 from simulator.parallel.checks import check_layout
-from simulator.parallel.layout import DataParallel, ParallelLayout
+from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
 from simulator.parallel.memory import ChunkMemory, InFlight, stage_memory
+from simulator.parallel.numbers import with_dtypes
+from simulator.parallel.offload import staged_bytes
 from simulator.parallel.program import Chunk, StepProgram, build_program
 from simulator.results import Breakdown, Category, MemoryUse, Provenance, Span, StepResult
 from simulator.scenario import Scenario
+from simulator.schedule.csv_file import check_schedule
 from simulator.schedule.graph import STREAMS, StreamKind, TaskGraph, build_graph
+from simulator.schedule.memory import fullest_moments, fullest_of_stages
+from simulator.schedule.registry import schedule_options
 from simulator.schedule.shape import graph_shape
-from simulator.schedule.verify import in_flight
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
@@ -49,7 +58,8 @@ class Forecaster:
     def __init__(
         self, model: ModelSpec, job: TrainingJob, stack: Stack, profile: Profile, world_size: int
     ) -> None:
-        self.model, self.job, self.stack, self.profile = model, job, stack, profile
+        self.model, self.job, self.profile = model, job, profile
+        self.stack = stack = with_dtypes(stack, job)
         self.world_size = world_size
         self.costs = StepCosts(model, job, stack, profile)
 
@@ -67,7 +77,10 @@ class Forecaster:
     def program(self, layout: ParallelLayout) -> StepProgram:
         """Return the step program of a legal layout."""
         domain = self.profile.node.scale_up.domain_size
-        return build_program(self.model, self.job, self.stack, layout, domain)
+        transposes = self.profile.accelerator.fp8_needs_transposes
+        return build_program(
+            self.model, self.job, self.stack, layout, domain, transposes=transposes
+        )
 
     def check(self, layout: ParallelLayout, where: str = "") -> None:
         """Raise `InputError` with every rule that a layout breaks on this cluster."""
@@ -84,6 +97,18 @@ class Forecaster:
                 )
             )
         check_layout(self.model, self.job, self.stack, layout, where)
+        if layout.optimizer_offload:
+            # Raises where the profile does not say how fast the host is.
+            assert host_memory_share(self.profile) > 0
+        if layout.effective_schedule is ScheduleName.CSV:
+            self._check_file(layout)
+
+    def _check_file(self, layout: ParallelLayout) -> None:
+        """Raise `InputError` with everything that is wrong in a layout's schedule file."""
+        text = schedule_options(layout).text
+        assert text is not None, "checked with the layout"
+        micro_batches = layout.micro_batches(self.job.global_batch_size)
+        check_schedule(text, layout.pipeline, micro_batches, str(layout.schedule_file))
 
     def step_time(self, layout: ParallelLayout) -> float:
         """Return the estimated step time of a legal layout in seconds, and nothing else."""
@@ -104,16 +129,16 @@ class Forecaster:
     ) -> StepResult:
         """Return the event-simulated forecast of a legal layout, with its timeline if `spans`.
 
-        It differs from the estimate only where transfers share a link, or where `slowdown[s]`
-        makes stage s slower.
+        It differs from the estimate only where transfers share a link, where `slowdown[s]` makes
+        stage s slower, or where the stack says that communication slows compute.
         """
         step = self._step(layout)
-        run = run_step(step.graph, step.costs, self._capacity(step.costs), slowdown)
+        run = self._play(step, slowdown)
         timing = Timing(start=run.start, end=run.end)
         mean = (
             self._mean(
                 layout,
-                lambda s: max(run_step(s.graph, s.costs, self._capacity(s.costs), slowdown).end),
+                lambda s: max(self._play(s, slowdown).end),
             )
             if layout.data_parallel is DataParallel.LOCAL_SGD
             else timing.step_time
@@ -139,10 +164,21 @@ class Forecaster:
         plain = seconds_of(self._step(layout, averages=False))
         return plain + (whole - plain) / layout.sync_every
 
+    def _play(self, step: _Step, slowdown: Sequence[float] | None) -> EngineRun:
+        overlap, interference = self.stack.overlap, None
+        if interferes(overlap):
+            interference = Interference(
+                compute=tuple(mean_slowdown(cost.by_category, overlap) for cost in step.costs),
+                communication=overlap.comm_slowdown,
+            )
+        capacity = self._capacity(step.costs)
+        return run_step(step.graph, step.costs, capacity, slowdown, interference)
+
     def _capacity(self, costs: Sequence[WorkCost]) -> dict[LinkKind, float]:
         """Nominal rates of a rank's links; never below what a flow measured alone reaches."""
         nominal = {LinkKind.SCALE_UP: self.profile.node.scale_up.bandwidth}
         nominal[LinkKind.SCALE_OUT] = self.profile.nic_bandwidth if self.profile.node.nic else 0.0
+        nominal[LinkKind.HOST] = self.profile.node.host.pcie_bandwidth
         for cost in costs:
             for plan in cost.plans:
                 for phase in plan.phases:
@@ -152,18 +188,31 @@ class Forecaster:
     def peak_memory(self, layout: ParallelLayout) -> float:
         """Return the reserved bytes of the fullest stage of a legal layout, and nothing else.
 
-        Of neighbouring stages with equal chunks the first holds most micro-batches in flight, so
-        that it alone is looked at.
+        Neighbouring stages with equal chunks differ only in what they hold in flight, so that of
+        those the one that holds most is looked at alone.
         """
         program = self.program(layout)
-        stages = [first for first, _ in program.runs_of_stages()]
-        return max(use.reserved for use in self._memory(program, stages))
+        parts, options = self._chunk_memories(program), schedule_options(layout)
+        pipeline = (layout.effective_schedule, layout.pp, layout.vpp, program.micro_batches)
+        found = []
+        for run in program.runs_of_stages():
+            chunks = [parts[id(chunk)] for chunk in program.stage_chunks(run[0])]
+            moments = fullest_of_stages(*pipeline, options=options, stages=run)
+            fullest = max(moments, key=lambda moment: moment.bytes(chunks))
+            found.append(stage_memory(program, run[0], chunks, fullest).reserved)
+        return max(found)
+
+    def fits_host(self, layout: ParallelLayout) -> bool:
+        """Return whether what a legal layout offloads fits in its share of host memory."""
+        if not layout.offload_layers and not layout.optimizer_offload:
+            return True
+        return max(use.host for use in self.memory(layout)) <= host_capacity(self.profile)
 
     def state_memory(self, layout: ParallelLayout) -> float:
         """Return the reserved bytes of the fullest stage of a legal layout before any pass.
 
-        It is part of `peak_memory`, and the same for all micro-batch sizes, schedules of equal vpp,
-        recompute and sequence_parallel.
+        It is part of `peak_memory`, and the same for all micro-batch sizes, recomputation, offload
+        of activations, sequence parallelism and exchanges of context parallelism.
         """
         program = self.program(layout)
         chunks = [ChunkMemory(kept=0.0, transient=0.0, logits=0.0)] * layout.vpp
@@ -171,30 +220,39 @@ class Forecaster:
         stages = [first for first, _ in program.runs_of_stages()]
         return max(stage_memory(program, s, chunks, nothing).reserved for s in stages)
 
-    def _memory(
-        self, program: StepProgram, stages: Iterable[int] | None = None
-    ) -> tuple[MemoryUse, ...]:
-        """Return the memory of one rank of each of `stages`, of all where it is None."""
+    def _memory(self, program: StepProgram) -> tuple[MemoryUse, ...]:
+        """Return the memory of one rank of each stage."""
+        parts, moments = self._chunk_memories(program), self._moments(program)
+        found = []
+        for stage in range(program.layout.pp):
+            chunks = [parts[id(chunk)] for chunk in program.stage_chunks(stage)]
+            fullest = max(moments[stage], key=lambda moment: moment.bytes(chunks))
+            found.append(stage_memory(program, stage, chunks, fullest))
+        return tuple(found)
+
+    def _moments(self, program: StepProgram) -> Sequence[Sequence[InFlight]]:
+        """Return for each stage the moments at which it may be fullest."""
         layout = program.layout
-        alive = in_flight(layout.effective_schedule, layout.pp, layout.vpp, program.micro_batches)
+        name, options = layout.effective_schedule, schedule_options(layout)
+        return fullest_moments(name, layout.pp, layout.vpp, program.micro_batches, options)
+
+    def _chunk_memories(self, program: StepProgram) -> dict[int, ChunkMemory]:
         distinct = {id(chunk): chunk for chunk in program.chunks}
-        parts = {key: self._chunk_memory(program, chunk) for key, chunk in distinct.items()}
-        return tuple(
-            stage_memory(
-                program, stage, [parts[id(c)] for c in program.stage_chunks(stage)], alive[stage]
-            )
-            for stage in (range(layout.pp) if stages is None else stages)
-        )
+        return {key: self._chunk_memory(program, chunk) for key, chunk in distinct.items()}
 
     def _chunk_memory(self, program: StepProgram, chunk: Chunk) -> ChunkMemory:
         whole = chunk.whole
         parts = [(priced.passes, n) for priced, n in self.costs.parts(program, whole)]
-        logits = parts[-1][0].transient if whole.head else 0.0
+        # The losses of multi-token prediction are one graph: all logits live until backward.
+        logits = parts[-1][0].transient * parts[-1][1] if whole.head else 0.0
         inner = parts[:-1] if whole.head else parts
         return ChunkMemory(
             kept=sum(passes.kept * n for passes, n in parts),
             transient=max((passes.transient for passes, _ in inner), default=0.0),
             logits=logits,
+            staged=staged_bytes((passes.offloaded, n) for passes, n in parts),
+            offloaded=sum(passes.offloaded * n for passes, n in parts),
+            kept_for_weights=sum(passes.kept_for_weights * n for passes, n in parts),
         )
 
     def _result(
@@ -205,11 +263,14 @@ class Forecaster:
         slowdown: Sequence[float] | None = None,
     ) -> StepResult:
         stage = busiest_stage(step.graph, step.costs, slowdown)
-        factor = slowdown[stage] if slowdown else 1.0
+        healthy = slowdown[stage] if slowdown else 1.0
+        factor = None if interferes(self.stack.overlap) else healthy
         seconds = breakdown_of(step.graph, step.costs, timing, stage, factor)
         # The mean step of local SGD averages parameters, at its end, only one time in sync_every.
         seconds[Category.DATA_COMM] -= timing.step_time - step_time
         spread = (self.stack.fit.spread**2 + self.profile.constants.spread**2) ** 0.5
+        memory = self._memory(step.program)
+        offload_notes = host_warnings(step.program.layout, self.stack, self.profile, memory)
         return StepResult(
             step_time=step_time,
             low=step_time / (1 + spread),
@@ -220,21 +281,40 @@ class Forecaster:
             hardware_flops=self._hardware_flops(step.program),
             peak_flops=self.profile.accelerator.peak[self.job.precision],
             breakdown=Breakdown(stage=stage, seconds=seconds),
-            memory=self._memory(step.program),
+            memory=memory,
             memory_capacity=self.profile.accelerator.memory,
-            provenance=self.provenance,
+            host_capacity=host_capacity(self.profile),
+            provenance=replace(
+                self.provenance, warnings=(*self.provenance.warnings, *offload_notes)
+            ),
         )
 
     @cached_property
     def model_flops(self) -> float:
-        """FLOP of one step over all ranks: three times the forward pass, attention unmasked."""
+        """FLOP of one step over all ranks: three times the forward pass, attention unmasked.
+
+        Frozen weights have no weight gradient, so that a token costs two thirds of that in them;
+        their adapters count in full.
+        """
         plain = self.program(ParallelLayout())
         (chunk,) = plain.chunks
         once = sum(
             priced.passes.forward.model_flops * n
             for priced, n in self.costs.parts(plain, chunk.whole)
         )
+        if self.job.freezes:
+            backward = sum(
+                priced.passes.backward.model_flops * n
+                for priced, n in self.costs.parts(plain, chunk.whole)
+            )
+            return (once + backward) * self.job.global_batch_size
         return 3 * once * self.job.global_batch_size
+
+    @cached_property
+    def trainable_parameters(self) -> float:
+        """Parameters that are trained, adapters and the rows that pad the vocabulary included."""
+        (chunk,) = self.program(ParallelLayout()).chunks
+        return chunk.whole.trained + chunk.whole.trained_experts
 
     def _hardware_flops(self, program: StepProgram) -> float:
         """FLOP of one step over all ranks as the matrix units run them."""
@@ -249,7 +329,12 @@ class Forecaster:
     def _uses(self, block: str) -> bool:
         """Whether this job's forecasts need a block of constants, such as "gemm.bf16"."""
         kind, _, rest = block.partition(".")
-        return kind != "gemm" or rest.split(".")[0] in ("", self.job.precision)
+        if block == "gemm.grouped":
+            return self.model.moe is not None
+        if block == HOST_COPY:  # `host_warnings` names it where a layout offloads.
+            return False
+        dtypes = ("", self.job.precision, wide_dtype(self.job.precision))
+        return kind != "gemm" or rest.split(".")[0] in dtypes
 
     @cached_property
     def provenance(self) -> Provenance:
@@ -264,8 +349,8 @@ class Forecaster:
             warnings.append(f"{self.profile.name}: {degree} calibrated; assumed: {named}")
         if self.job.precision.bytes < Dtype.BF16.bytes:
             warnings.append(
-                f"{self.job.precision}: casts and scaling are not priced and no such run was "
-                "compared: a lower bound, which the interval does not cover"
+                f"{self.job.precision}: no constant of {self.stack.name} was fitted on such runs; "
+                "its interval is that of 16-bit ones"
             )
         return Provenance(
             traincast=_version(),

@@ -12,6 +12,12 @@ from simulator.results import Category
 from simulator.schedule.graph import STREAMS, StreamKind, TaskGraph, WorkKind
 
 _SENDS = (WorkKind.SEND_FORWARD, WorkKind.SEND_BACKWARD)
+_PASSES = (
+    WorkKind.FORWARD,
+    WorkKind.BACKWARD,
+    WorkKind.BACKWARD_INPUT,
+    WorkKind.BACKWARD_WEIGHT,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +73,12 @@ def breakdown_of(
     costs: Sequence[WorkCost],
     timing: Timing,
     stage: int,
-    slowdown: float = 1.0,
+    slowdown: float | None = 1.0,
 ) -> dict[Category, float]:
     """Return the step of one stage by category; the categories add up to the step time.
 
-    Compute is split as its blocks say, times the stage's `slowdown`; time in which the compute
+    Compute is split as its blocks say, times the stage's `slowdown`, or stretched to the time that
+    it took where that is None (interference); time in which the compute
     stream waits is a bubble where the task it waits for is another stage's, else exposed
     data-parallel communication.
     """
@@ -88,8 +95,10 @@ def breakdown_of(
         cost = costs[graph.work[task]]
         if graph.works[graph.work[task]].kind in _SENDS:
             _add(totals, Category.PIPELINE_COMM, timing.end[task] - timing.start[task])
+        took = timing.end[task] - timing.start[task]
+        factor = took / (cost.seconds or 1.0) if slowdown is None else slowdown
         for category, seconds in cost.by_category.items():
-            _add(totals, category, seconds * slowdown)
+            _add(totals, category, seconds * factor)
         clock = timing.end[task]
     _add(totals, Category.DATA_COMM, timing.step_time - clock)
     return {category: totals.get(category, 0.0) for category in Category}
@@ -121,7 +130,7 @@ def _waited_for_data(graph: TaskGraph, timing: Timing, task: int) -> float:
             return math.inf if waited_for != task else 0.0
         waited_for = max(waits, key=timing.end.__getitem__)
         kind = graph.works[graph.work[waited_for]].kind
-        if kind in (WorkKind.FORWARD, WorkKind.BACKWARD, *_SENDS):
+        if kind in (*_PASSES, *_SENDS):
             return max(0.0, timing.start[task] - timing.end[waited_for])
 
 

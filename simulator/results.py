@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 
 
 class Category(StrEnum):
@@ -18,12 +19,26 @@ class Category(StrEnum):
     """GPU waits for the CPU to launch kernels."""
     TENSOR_COMM = "tensor_comm"
     CONTEXT_COMM = "context_comm"
+    EXPERT_COMM = "expert_comm"
+    """Waiting for tokens on their way to experts and back."""
+    HOST_COMM = "host_comm"
+    """Waiting for activations or optimizer states on their way to or from host memory."""
     PIPELINE_COMM = "pipeline_comm"
     BUBBLE = "bubble"
     """Waiting for another stage."""
     DATA_COMM = "data_comm"
     """Waiting for gradients or parameters."""
     OPTIMIZER = "optimizer"
+
+
+_COMMUNICATION = (
+    Category.TENSOR_COMM,
+    Category.CONTEXT_COMM,
+    Category.EXPERT_COMM,
+    Category.HOST_COMM,
+    Category.PIPELINE_COMM,
+    Category.DATA_COMM,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +56,7 @@ class Breakdown:
     @property
     def exposed_communication(self) -> float:
         """Seconds in which the stage waits for communication."""
-        kinds = (Category.TENSOR_COMM, Category.CONTEXT_COMM, Category.PIPELINE_COMM)
-        return sum(self.seconds.get(kind, 0.0) for kind in (*kinds, Category.DATA_COMM))
+        return sum(self.seconds.get(kind, 0.0) for kind in _COMMUNICATION)
 
     @property
     def bubble(self) -> float:
@@ -73,6 +87,14 @@ class MemoryUse:
     """Outside the allocator: CUDA context, NCCL buffers."""
     moment: str
     """When the peak is reached."""
+    expert_weights: float = 0.0
+    """Part of `weights`: routed experts, of which a rank holds 1 / (ep x etp)."""
+    expert_gradients: float = 0.0
+    """Part of `gradients`."""
+    expert_optimizer: float = 0.0
+    """Part of `optimizer`."""
+    host: float = 0.0
+    """Bytes of host memory: offloaded activations and optimizer states. Not on the device."""
 
     @property
     def allocated(self) -> float:
@@ -139,6 +161,8 @@ class StepResult:
     """One entry a stage."""
     memory_capacity: float
     """Bytes of one accelerator."""
+    host_capacity: float = inf
+    """Bytes of host memory of one accelerator's share of a node."""
     events: int = 0
     """Events the engine processed; 0 for an estimate."""
     spans: tuple[Span, ...] = ()
@@ -166,5 +190,10 @@ class StepResult:
 
     @property
     def fits(self) -> bool:
-        """Whether every stage fits in the accelerator's memory."""
-        return self.peak_memory <= self.memory_capacity
+        """Whether every stage fits in the accelerator's memory, what is offloaded in the host's."""
+        return self.peak_memory <= self.memory_capacity and self.host_memory <= self.host_capacity
+
+    @property
+    def host_memory(self) -> float:
+        """Bytes of host memory of a rank of the stage that uses most."""
+        return max(use.host for use in self.memory)

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from simulator.errors import InputError, Problem
 from simulator.files import FileRecord, read_record
+from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile, load_profile
-from simulator.parallel.layout import ParallelLayout, Recompute, ScheduleName
+from simulator.parallel.layout import (
+    ContextExchange,
+    ParallelLayout,
+    Recompute,
+    RecomputeModule,
+    ScheduleName,
+)
+from simulator.parallel.number_checks import gpu_problem
 from simulator.workload.job import TrainingJob
 from simulator.workload.load import load_model
 from simulator.workload.model import ImportedModel
@@ -38,12 +46,31 @@ class SearchFile(FileRecord):
     tp: tuple[_Size, ...] | None = None
     pp: tuple[_Size, ...] | None = None
     cp: tuple[_Size, ...] = (1,)
+    """Context parallelism is searched only where it is asked for."""
+    cp_comm_type: tuple[ContextExchange, ...] | None = None
+    """How keys and values are exchanged where cp > 1."""
+    cp_inner: tuple[_Size, ...] | None = None
+    """For "a2a+p2p"; left out, the divisors of cp between 1 and cp."""
+    ep: tuple[_Size, ...] | None = None
+    """Left out, the divisors of the experts of a layer; 1 for a dense model."""
+    etp: tuple[_Size, ...] | None = None
+    """Left out, 1 and tp."""
     vpp: tuple[_Size, ...] | None = None
     micro_batch_size: tuple[_Size, ...] | None = None
+    microbatch_group_size: tuple[_Size, ...] | None = None
+    """Of the interleaved schedule; left out, pp."""
     zero_stage: tuple[Annotated[int, Field(ge=0, le=3)], ...] | None = None
     recompute: tuple[Recompute, ...] = tuple(Recompute)
+    recompute_modules: tuple[tuple[RecomputeModule, ...], ...] | None = None
+    """Sets of modules of selective recomputation; left out, the attention core ([]), and for
+    experts or latent attention once more what is cheap to compute again."""
+    recompute_num_layers: tuple[_Size | Literal["all"], ...] = ("all",)
+    """Layers of a virtual stage that full recomputation recomputes."""
+    offload_layers: tuple[Annotated[int, Field(ge=0, le=10**4)], ...] = (0,)
+    optimizer_offload: tuple[Annotated[float, Field(ge=0, le=1)], ...] = (0.0,)
     sequence_parallel: tuple[bool, ...] = (False, True)
-    schedule: tuple[ScheduleName, ...] = (ScheduleName.ONE_F_ONE_B, ScheduleName.INTERLEAVED)
+    schedule: tuple[ScheduleName, ...] | None = None
+    """Left out, those of the stack but "gpipe" and "csv"."""
     max_tp: int | None = Field(default=None, ge=1)
     """None: the size of the scale-up domain."""
     memory_fraction: float = Field(default=0.94, gt=0, le=1)
@@ -94,7 +121,8 @@ def load_scenario(path: Path | str) -> Scenario:
     Raises:
         InputError: with everything that is wrong in the scenario, or in a file that it names.
     """
-    return resolve_scenario(read_record(ScenarioFile, path), str(path), Path(path).parent)
+    file = _at_folder(read_record(ScenarioFile, path), Path(path).parent)
+    return resolve_scenario(file, str(path), Path(path).parent)
 
 
 def resolve_scenario(file: ScenarioFile, where: str, folder: Path | None = None) -> Scenario:
@@ -120,6 +148,15 @@ def resolve_scenario(file: ScenarioFile, where: str, folder: Path | None = None)
     return scenario
 
 
+def _at_folder(file: ScenarioFile, folder: Path) -> ScenarioFile:
+    """Return a scenario whose schedule file, relative to `folder`, is found from here."""
+    layout = file.layout
+    if layout is None or layout.schedule_file is None:
+        return file
+    found = layout.model_copy(update={"schedule_file": str(folder / layout.schedule_file)})
+    return file.model_copy(update={"layout": found})
+
+
 def _at_key(problem: Problem, where: str, key: str, name: str) -> Problem:
     """Return a problem with a name, not with a key of the file it names, as the scenario's."""
     if problem.key or not name.startswith(problem.where):
@@ -139,6 +176,10 @@ def _machine_problems(scenario: Scenario) -> Iterator[Problem]:
             rule=f"{profile.name} has no peak or no constants for this precision",
             fix="one of: " + ", ".join(sorted(offered)),
         )
+    has_fp4 = Dtype.FP4 in profile.accelerator.peak
+    wanted = gpu_problem(precision, scenario.file.job.recipe, has_fp4=has_fp4)
+    if wanted is not None:
+        yield replace(wanted, where=scenario.where)
     if scenario.world_size > MAX_ACCELERATORS:
         yield Problem(
             where=scenario.where,

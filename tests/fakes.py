@@ -16,6 +16,7 @@ from simulator.hardware.accelerator import Accelerator, Dtype
 from simulator.hardware.cluster import Fabric, FabricKind, Host, Nic, Node, ScaleUp, ScaleUpKind
 from simulator.hardware.collective_constants import (
     CollectiveConstants,
+    HostCopyConstants,
     NetworkConstants,
     PairwiseConstants,
     RingConstants,
@@ -101,6 +102,7 @@ def fake_collectives(latency: float = 0.0) -> CollectiveConstants:
         reduce_scatter=ring,
         all_to_all=PairwiseConstants(start=latency, peer_latency=latency, efficiency=1.0),
         send_recv=SendRecvConstants(start=latency, efficiency=1.0),
+        host_copy=HostCopyConstants(start=latency, efficiency=1.0),
         network=NetworkConstants(start=latency),
     )
 

@@ -70,6 +70,33 @@ def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str,
     return step_trace(result, inside, loaded.title)
 
 
+def schedule_csv(scenario: Scenario | Path | str) -> str:
+    """Return the pipeline schedule of the scenario's layout as CSV in PyTorch's notation.
+
+    Raises:
+        InputError: the layout is illegal, or its schedule cannot be written so (dualpipe).
+    """
+    from simulator.parallel.placement import Placement
+    from simulator.schedule.csv_file import to_csv
+    from simulator.schedule.registry import build_schedule, schedule_options
+
+    loaded = read_scenario(scenario)
+    forecaster, layout = _prepare(loaded, None)
+    name, options = layout.effective_schedule, schedule_options(layout)
+    if layout.pipeline.placement is Placement.BIDIRECTIONAL:
+        problem = Problem(
+            where=loaded.where,
+            key="layout.schedule",
+            found=name,
+            rule="PyTorch's notation has one place for each part of the model, dualpipe two",
+            fix="dualpipe-v",
+        )
+        raise InputError(problem)
+    micro_batches = layout.micro_batches(forecaster.job.global_batch_size)
+    schedule = build_schedule(name, layout.pp, layout.vpp, micro_batches, options)
+    return to_csv(schedule, layout.pipeline)
+
+
 def plan(
     scenario: Scenario | Path | str,
     *,

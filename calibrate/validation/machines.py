@@ -21,8 +21,8 @@ from simulator.units import BITS_PER_BYTE, GB, GIB, MIB
 _MEMORY_TOLERANCE = 0.15
 """Between the round gigabytes of a table and what the driver reports."""
 _RATE_TOLERANCE = 0.01
-_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([GM]i?B)?\s*", re.I)
-_MEMORY_UNIT = {"gb": GB, "gib": GIB, "mib": MIB, "mb": MIB}
+_MEMORY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([GM]i?B|G)?\s*", re.I)
+_MEMORY_UNIT = {"g": GIB, "gb": GB, "gib": GIB, "mib": MIB, "mb": MIB}
 
 
 class Machines:

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 
 from calibrate.validation.cells import Row, SkippedRowError
 from simulator.results import MemoryUse
-from simulator.units import GB, GIB
+from simulator.units import GB, GIB, TERA
+from simulator.workload.layer import AttentionSpec, LayerSpec, MlpSpec, MoeSpec
+from simulator.workload.model import ModelSpec
 
 _FAILED = re.compile(r"oom|out of memory|crash|fail|timeout", re.I)
 _SUSPECT = re.compile(r"suspect|invalid|unreliable", re.I)
 _DECIMAL = re.compile(r"\s*GB\b")
 """Units that are said to be decimal; PyTorch and nvidia-smi count in powers of two."""
+_MEGATRON_FLOPS = re.compile(r"megatron model flops", re.I)
+_PASSES = 6
+"""FLOPs a token and weight: two in the forward pass, twice that in the backward pass."""
 _NOT_MEASURED = re.compile(r"modelled|modeled|estimate", re.I)
 
 
@@ -47,6 +52,46 @@ def measured_step_time(row: Row) -> float | None:
     row.assume("step time from tokens_per_s_per_gpu")
     sequences, length, gpus = (row.integer(column) for column in batch)
     return sequences * length / (rate * gpus)
+
+
+def step_time_of_flops(row: Row, model: ModelSpec) -> float | None:
+    """Return the seconds a step took by the FLOP/s that Megatron-LM prints; None where it does not.
+
+    Causal attention counts half, only chosen experts count, and routers do not. Source:
+    Megatron-LM megatron/training/training.py, num_floating_point_operations (2025).
+    """
+    rate = row.optional_number("tflops_per_gpu_reported")
+    said = _MEGATRON_FLOPS.search(row.text("tflops_convention"))
+    batch = ("global_batch", "seq_len", "gpus")
+    if rate is None or not said or not all(row.known(column) for column in batch):
+        return None
+    sequences, length, gpus = (row.integer(column) for column in batch)
+    if model.mla is not None or model.num_nextn_predict_layers:
+        return None
+    row.assume("step time from tflops_per_gpu_reported")
+    met = sum(_weights_met(layer, length) * n for layer, n in model.layer_groups().items())
+    met += model.vocab_size * model.hidden_size
+    return _PASSES * met * sequences * length / (rate * TERA * gpus)
+
+
+def _weights_met(layer: LayerSpec, length: int) -> float:
+    """Return the weights that a token is multiplied with, keys and values of others included.
+
+    Scores and their sums: 2 x length x query_width, half of it behind a causal mask.
+    """
+    hidden, met = layer.hidden_size, 0.0
+    if isinstance(layer.attention, AttentionSpec):
+        query, key_value = layer.attention.query_width, layer.attention.key_value_width
+        met += hidden * 2 * (query + key_value) + length * query
+    match layer.mlp:
+        case MlpSpec() as mlp:
+            met += mlp.projections * hidden * mlp.intermediate_size
+        case MoeSpec() as moe:
+            width = moe.experts_per_token * moe.intermediate_size + moe.shared_intermediate_size
+            met += moe.projections * hidden * width
+        case _:
+            pass
+    return met
 
 
 def measured_memory(row: Row) -> ReportedMemory | None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from calibrate.validation.cells import Row, SkippedRowError
+from calibrate.validation.mixtures import experts_of, shipped_mixture
 from simulator.workload.layer import Norm
 from simulator.workload.model import ModelSpec, Position
+from simulator.workload.model_parts import Experts
 
 _GATED = 3
 _PLAIN = 2
@@ -16,8 +18,6 @@ _PLAIN_EXPANSION = 4
 _SAME_SIZE = 0.05
 """Relative difference above which a row's own parameter count is mentioned."""
 _BILLION = 1e9
-_DENSE = 0.95
-"""Active over total parameters below which a model is a mixture of experts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,20 +56,26 @@ _BY_NAME = {"mpt": _MPT, "bloom": _BLOOM, "nemotron": _NEMOTRON}
 
 
 def model_of(row: Row) -> ModelSpec:
-    """Return the dense transformer of a step row.
+    """Return the transformer of a step row, dense or with a mixture of experts.
 
     Raises:
-        SkippedRowError: a mixture of experts, or a size is missing or impossible.
+        SkippedRowError: a size is missing or impossible, or not all layers are transformer layers.
     """
-    _refuse_experts(row)
+    experts = experts_of(row)
+    shipped = shipped_mixture(row) if experts is not None else None
+    spec = shipped or _of_columns(row, experts)
+    _compare_size(row, spec)
+    return spec
+
+
+def _of_columns(row: Row, experts: Experts | None) -> ModelSpec:
     layers, hidden, heads = (row.integer(name) for name in ("layers", "hidden", "heads"))
     if not row.known("head_dim") and hidden % heads:
         raise SkippedRowError(f"heads: {heads} do not divide hidden {hidden}, head_dim not given")
-    intermediate, matrices = _mlp(row, hidden)
+    intermediate, matrices = _mlp(row, hidden, experts)
     family = _family(row, matrices)
-    seq_len = row.integer("seq_len")
     try:
-        spec = ModelSpec(
+        return ModelSpec(
             name=(row.text("model") or "model")[:200],
             num_hidden_layers=layers,
             hidden_size=hidden,
@@ -86,29 +92,21 @@ def model_of(row: Row) -> ModelSpec:
             mlp_bias=family.biases,
             attention_bias=family.biases,
             attention_output_bias=family.biases,
+            moe=experts,
             norm=family.norm,
             norm_bias=family.biases,
             embedding_norm=family.embedding_norm,
             position=family.position,
-            max_position_embeddings=seq_len,
+            max_position_embeddings=row.integer("seq_len"),
         )
     except ValidationError as error:
         raise SkippedRowError(f"model: {_first(error)}") from error
-    _compare_size(row, spec)
-    return spec
 
 
-def _refuse_experts(row: Row) -> None:
-    experts = row.number("experts") if row.known("experts") and row.text("experts") != "0" else 0
-    total = row.optional_number("params_b")
-    active = row.optional_number("active_params_b")
-    sparse = total is not None and active is not None and active < _DENSE * total
-    if experts > 1 or sparse or row.known("moe_ffn_hidden"):
-        raise SkippedRowError("experts: mixtures of experts are not modelled yet")
-
-
-def _mlp(row: Row, hidden: int) -> tuple[int, int]:
-    """Return the MLP's width and its number of matrices."""
+def _mlp(row: Row, hidden: int, experts: Experts | None) -> tuple[int, int]:
+    """Return the MLP's width and its number of matrices; the experts have as many."""
+    if experts is not None and not row.known("ffn_hidden"):
+        return experts.moe_intermediate_size, row.integer("ffn_matrices", _GATED)
     if row.known("ffn_matrices"):
         matrices = row.integer("ffn_matrices")
     else:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from calibrate.validation.cells import Row, SkippedRowError
+from calibrate.validation.practices import hides_expert_exchange, is_mlperf
 from simulator.parallel.layout import ParallelLayout
 from simulator.workload.stack import (
     AttentionKernel,
@@ -21,12 +22,16 @@ _YEAR = re.compile(r"\b(20[0-4]\d)\b")
 _RELEASE = re.compile(r"\b(\d\d)\.(?:0[1-9]|1[0-2])\b")
 """NVIDIA's releases are named by year and month, such as 24.09."""
 _NO_FLASH = re.compile(r"no flash|unfused|without flash", re.I)
+_GRAPHS = re.compile(r"full|layer", re.I)
+"""Whole iterations or layers are launched as one CUDA graph."""
+_FSDP = 3
 _NO_OVERLAP = {
     "gradient_reduce": False,
     "parameter_gather": False,
     "pipeline_send": False,
     "tensor_backward": False,
     "tensor_fraction": 0.0,
+    "expert_fraction": 0.0,
 }
 _GRADIENTS: tuple[tuple[str, Mapping[str, float]], ...] = (
     (r"fp32 accumulation", {"gradient_bytes": 4.0}),
@@ -37,6 +42,11 @@ _GRADIENTS: tuple[tuple[str, Mapping[str, float]], ...] = (
     (r"^(bf16|fp16)$", {"gradient_bytes": 2.0, "reduce_bytes": 2.0}),
 )
 """What the words of `grad_dtype` say; the first that is found counts."""
+
+
+def is_fsdp(stack: Stack) -> bool:
+    """Return whether a stack shards parameters and has no half-way stage."""
+    return _FSDP in stack.zero_stages and 1 not in stack.zero_stages
 
 
 class Stacks:
@@ -74,7 +84,7 @@ class Stacks:
     def for_layers(self, row: Row, stack: Stack, layout: ParallelLayout, layers: int) -> Stack:
         """Return `stack`, counting embedding and head as layers where only that divides evenly."""
         stages = layout.virtual_stages
-        even = stack.partition is PartitionRule.EVEN
+        even = stack.partition is PartitionRule.EVEN and layout.layers_per_stage is None
         if not even or layers % stages == 0 or (layers + 2) % stages:
             return stack
         row.assume("embedding and head count as a layer each when layers are spread over stages")
@@ -86,7 +96,7 @@ class Stacks:
         return self._changed[key]
 
     def _by_framework(self, row: Row) -> Stack:
-        framework = row.text("framework")
+        framework = _framework(row)
         if not framework:
             raise SkippedRowError("framework: not given, and no stack was named")
         lengths = {
@@ -120,6 +130,14 @@ class Stacks:
         return self._changed[key]
 
 
+def _framework(row: Row) -> str:
+    """Return the framework; submissions to MLPerf name releases only, their hardware the vendor."""
+    framework, hardware = row.text("framework"), row.text("hardware")
+    if is_mlperf(row) and hardware and "deepspeed" not in framework.lower():
+        return f"MLPerf {hardware.split()[0]}, {framework}"
+    return framework
+
+
 def _is_recent(row: Row) -> bool:
     """Return whether a row of a framework with an old and a new stack belongs to the new one."""
     attention = row.text("attention_kernel")
@@ -146,16 +164,19 @@ def _kernels(row: Row, stack: Stack) -> dict[str, object]:
         kernel = AttentionKernel.FLASH if flash else AttentionKernel.UNFUSED
         if kernel is not stack.kernels.attention:
             update["attention"] = kernel
-    graphs = row.text("cuda_graph").lower()
-    if graphs.startswith("full") and stack.kernels.cpu_launch:
+    if _GRAPHS.match(row.text("cuda_graph")) and stack.kernels.cpu_launch:
         update |= {"cpu_launch": 0.0, "cpu_collective": 0.0}
     return update
 
 
 def _overlap(row: Row, stack: Stack) -> dict[str, object]:
-    if not row.text("overlap").lower().startswith("none"):
-        return {}
-    return {key: v for key, v in _NO_OVERLAP.items() if getattr(stack.overlap, key) != v}
+    """Return what a row hides less of than its stack can; experts only where the row says so."""
+    changes: dict[str, object] = {}
+    if row.text("overlap").lower().startswith("none"):
+        changes = dict(_NO_OVERLAP)
+    elif row.known("experts") and not hides_expert_exchange(row):
+        changes = {"expert_fraction": 0.0}
+    return {key: v for key, v in changes.items() if getattr(stack.overlap, key) != v}
 
 
 def _numerics(row: Row, stack: Stack) -> dict[str, object]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from calibrate.validation.cells import Row, SkippedRowError
-from calibrate.validation.layouts import job_of, layout_of
+from calibrate.validation.jobs import job_of
+from calibrate.validation.layouts import layout_of, with_stages
 from calibrate.validation.machines import Machines
 from calibrate.validation.records import Choice, Pair, Quantity, RowResult, Status
 from calibrate.validation.reported import (
@@ -16,6 +17,7 @@ from calibrate.validation.reported import (
     measured_memory,
     measured_step_time,
     refuse_suspect,
+    step_time_of_flops,
 )
 from calibrate.validation.shapes import model_of
 from calibrate.validation.software import Stacks
@@ -92,7 +94,9 @@ class StepForecasts:
             refuse_suspect(row)
             if name in self._fitted:
                 raise SkippedRowError(f"used to fit stack {self._fitted[name]}")
-            return _ReadRow(name=name, row=row, case=self.read(row), measured=measured)
+            case = self.read(row)
+            measured = measured or step_time_of_flops(row, case.model)
+            return _ReadRow(name=name, row=row, case=case, measured=measured)
         except (SkippedRowError, InputError) as error:
             return _skipped(name, row, measured, error)
 
@@ -122,6 +126,7 @@ class StepForecasts:
         job = _part(reasons, job_of, row, stack, layout)
         if not (model and stack and profile and layout and job):
             raise SkippedRowError("; ".join(reasons))
+        layout = with_stages(row, layout, model.num_hidden_layers)
         stack = self._stacks.for_layers(row, stack, layout, model.num_hidden_layers)
         check_layout(model, job, stack, layout)
         return StepCase(model=model, job=job, stack=stack, profile=profile, layout=layout)

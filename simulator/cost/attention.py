@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from simulator.cost.gemm import peak_flops
 from simulator.hardware.accelerator import Accelerator, Dtype
 from simulator.hardware.kernel_constants import AttentionConstants
@@ -26,9 +28,9 @@ def flash_forward_seconds(
 ) -> float:
     """Return the seconds of a fused attention forward pass on the device, launch not counted.
 
-    With d = head_dim and blocks of `tile` queries on SM compute units:
+    With d = mean_head_dim and blocks of `tile` queries on SM compute units:
         score = 4-norm(4 d / efficiency, softmax_flops) / (peak / SM)
-        w = batch heads ceil(seq_q / tile) / SM
+        w = batch heads sum over documents of ceil(their queries / tile) / SM
         compute = tile score (w (mean_keys + tile/2 + k0) + tail (longest + k0))
     The tail is the last block that runs while other units idle. It is joined by a 4-norm with the
     time to move Q, K, V and O; a fixed start is added. `write_cache` adds the copy of K and V
@@ -76,12 +78,15 @@ def _compute(
     shape: AttentionShape, gpu: Accelerator, constants: AttentionConstants, peak: float
 ) -> float:
     tile, units = constants.query_tile, gpu.compute_units
-    matrix = FLOPS_PER_SCORE * shape.head_dim / constants.efficiency
+    matrix = FLOPS_PER_SCORE * shape.mean_head_dim / constants.efficiency
     flops = float((matrix**_NORM + constants.softmax_flops**_NORM) ** (1 / _NORM))
     score = flops / (peak / units)
-    waves = shape.batch * shape.heads * -(-shape.seq_q // tile) / units
+    stretches = shape.stretches
+    blocks = sum(s.count * ceil(shape.queries_in(s.keys) / tile) for s in stretches)
+    waves = shape.batch * shape.heads * blocks / units
     masked = tile / 2 if shape.causal else 0.0
-    longest = min(shape.window or shape.seq_k, shape.seq_k)
+    keys = max(s.keys for s in stretches)
+    longest = min(shape.window or keys, keys)
     mean = shape.mean_keys + masked + constants.k_overhead
     return tile * score * (waves * mean + constants.tail * (longest + constants.k_overhead))
 
@@ -91,7 +96,7 @@ def _moving(
 ) -> float:
     queries = 2 * shape.heads * shape.seq_q
     keys = 2 * shape.kv_heads * shape.seq_k
-    moved = dtype.bytes * shape.batch * shape.head_dim * (queries + keys)
+    moved = dtype.bytes * shape.batch * shape.mean_head_dim * (queries + keys)
     return float(moved / (gpu.memory_bandwidth * constants.memory_efficiency))
 
 

@@ -9,6 +9,7 @@ from typing import assert_never
 from simulator.cost.attention import flash_backward_seconds, flash_forward_seconds
 from simulator.cost.collectives.select import CollectiveCosts
 from simulator.cost.gemm import gemm_seconds
+from simulator.cost.interference import exposed_seconds, interferes, operator_slowdown
 from simulator.cost.memory_bound import memory_bound_seconds
 from simulator.errors import Problem, UnsupportedError
 from simulator.hardware.accelerator import Dtype
@@ -21,7 +22,13 @@ from simulator.results import Category
 from simulator.workload.operator import FlashAttention, Gemm, MemoryBound, Operator
 from simulator.workload.stack import Stack
 
-_COMM_CATEGORY = {Axis.TENSOR: Category.TENSOR_COMM, Axis.CONTEXT: Category.CONTEXT_COMM}
+_COMM_CATEGORY = {
+    Axis.TENSOR: Category.TENSOR_COMM,
+    Axis.CONTEXT: Category.CONTEXT_COMM,
+    Axis.EXPERT: Category.EXPERT_COMM,
+    Axis.EXPERT_TENSOR: Category.EXPERT_COMM,
+    Axis.HOST: Category.HOST_COMM,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,34 +63,41 @@ class KernelCosts:
         self.profile = profile
         self.stack = stack
         self.dtype = dtype
+        self.wide = wide_dtype(dtype)
         self.collectives = collectives
-        self.gemm_constants = gemm_constants(profile.constants, dtype)
+        self.gemm_constants = {
+            kind: gemm_constants(profile.constants, kind) for kind in (dtype, self.wide)
+        }
         accelerator = profile.constants.accelerator
         self.scale = stack.fit.scale.get(accelerator, 1.0)
         self.attention_scale = stack.fit.attention.get(accelerator, 1.0)
+        narrow = {Dtype.FP8: stack.fit.fp8, Dtype.FP4: stack.fit.fp4}.get(dtype, {})
+        self.narrow_scale = narrow.get(accelerator, 1.0)
+        self.grouped_scale = stack.fit.grouped.get(accelerator, 1.0)
 
     def operator_seconds(self, operator: Operator) -> float:
         """Return the seconds of all `count` runs of an operator in a training run."""
         gpu, constants = self.profile.accelerator, self.profile.constants
         match operator:
             case Gemm():
-                once = gemm_seconds(
+                once = self._gemm_scale(operator) * gemm_seconds(
                     operator.m,
                     operator.n,
                     operator.k,
-                    dtype=self.dtype,
+                    dtype=self.gemm_dtype(operator),
                     gpu=gpu,
-                    constants=self.gemm_constants,
+                    constants=self.gemm_constants[self.gemm_dtype(operator)],
                     batch=operator.batch,
                     layout=operator.layout,
                     accumulate=self._accumulates(operator),
                     sustained=True,
+                    grouped=operator.grouped,
                 )
             case FlashAttention():
                 price = flash_backward_seconds if operator.backward else flash_forward_seconds
                 once = self.attention_scale * price(
                     operator.shape,
-                    dtype=_attention_dtype(self.dtype),
+                    dtype=self.wide,
                     gpu=gpu,
                     constants=constants.attention,
                     sustained=True,
@@ -96,9 +110,24 @@ class KernelCosts:
                 assert_never(operator)
         return once * operator.count * self.scale
 
+    def gemm_dtype(self, gemm: Gemm) -> Dtype:
+        """Return the dtype that a GEMM runs in: the job's, where that is narrow only if it is."""
+        return self.dtype if gemm.narrow else self.wide
+
+    def _gemm_scale(self, gemm: Gemm) -> float:
+        """Return the stack's time of a GEMM over that of the constants' kernels."""
+        grouped = self.grouped_scale if gemm.grouped else 1.0
+        return grouped * (self.narrow_scale if gemm.narrow else 1.0)
+
     def comm_seconds(self, comm: CommWork) -> float:
         """Return the seconds of all `count` runs of a collective, alone on its links."""
-        plan = self.collectives.plan(comm.collective, comm.payload, comm.group)
+        plan = self.collectives.plan(
+            comm.collective,
+            comm.payload,
+            comm.group,
+            algorithm=comm.algorithm,
+            network_share=comm.network_share,
+        )
         return plan.seconds * comm.count
 
     def block(self, block: Block) -> BlockCost:
@@ -110,13 +139,13 @@ class KernelCosts:
         operators = self._settled(
             {p: self.operator_seconds(p) for p in block.pieces if not isinstance(p, CommWork)}
         )
+        slowdowns = self._slowdowns(block)
         totals: dict[Category, float] = {}
         pieces, clock, launch = [], 0.0, 0.0
         for piece in block.pieces:
             if isinstance(piece, CommWork):
                 seconds = self.comm_seconds(piece)
-                window = sum(operators.get(name, 0.0) for name in piece.hidden_by)
-                exposed = seconds - piece.hidden_fraction * min(seconds, window)
+                exposed = self._exposed(piece, seconds, operators, slowdowns)
                 category = _COMM_CATEGORY[piece.axis]
                 launch += self.stack.kernels.cpu_collective * piece.count
             else:
@@ -140,19 +169,50 @@ class KernelCosts:
             seconds=clock + totals[Category.LAUNCH], by_category=totals, pieces=tuple(pieces)
         )
 
+    def _slowdowns(self, block: Block) -> dict[str, float]:
+        """Return k of each operator that a collective hides behind, by name."""
+        overlap = self.stack.overlap
+        if not interferes(overlap):
+            return {}
+        return {
+            p.name: operator_slowdown(p, overlap)
+            for p in block.pieces
+            if not isinstance(p, CommWork)
+        }
+
+    def _exposed(
+        self,
+        comm: CommWork,
+        seconds: float,
+        operators: Mapping[str, float],
+        slowdowns: Mapping[str, float],
+    ) -> float:
+        """Return the seconds by which a collective of `seconds` makes its block longer."""
+        window = sum(operators.get(name, 0.0) for name in comm.hidden_by)
+        slowed = sum(operators.get(name, 0.0) * slowdowns.get(name, 1.0) for name in comm.hidden_by)
+        return exposed_seconds(
+            seconds,
+            window,
+            comm.hidden_fraction,
+            slowed / window if window else 1.0,
+            self.stack.overlap.comm_slowdown,
+        )
+
     def _settled(self, seconds: Mapping[Operator, float]) -> dict[str, float]:
         """Return the seconds by name, with clocks settled to what the block does.
 
         `operator_seconds` is for matrix units that are always busy. Where they are busy for a
-        share x of the time, clocks fall by x of the GEMM constants' `throttle`.
+        share x of the time, clocks fall by x of the `throttle` of a GEMM's own constants.
         """
         matrix = sum(t for piece, t in seconds.items() if not isinstance(piece, MemoryBound))
         whole = sum(seconds.values())
-        throttle = self.gemm_constants.throttle
         share = matrix / whole if whole else 0.0
-        settled = (1 + throttle * share) / (1 + throttle)
+        settled = {
+            kind: (1 + constants.throttle * share) / (1 + constants.throttle)
+            for kind, constants in self.gemm_constants.items()
+        }
         return {
-            piece.name: t * settled if isinstance(piece, Gemm) else t
+            piece.name: t * settled[self.gemm_dtype(piece)] if isinstance(piece, Gemm) else t
             for piece, t in seconds.items()
         }
 
@@ -193,10 +253,20 @@ def _category(operator: Operator) -> Category:
 
 
 def _launches(operator: Operator) -> int:
-    launches = operator.launches if isinstance(operator, MemoryBound) else 1
-    return launches * operator.count
+    """Return the kernels that the CPU launches.
+
+    A grouped GEMM is one for each group, on several streams.
+    Source: Transformer Engine 2.7 common/gemm/cublaslt_gemm.cu, nvte_multi_stream_cublas_gemm.
+    """
+    match operator:
+        case MemoryBound():
+            return operator.launches * operator.count
+        case Gemm(grouped=True):
+            return operator.batch * operator.count
+        case _:
+            return operator.count
 
 
-def _attention_dtype(dtype: Dtype) -> Dtype:
-    """Attention runs in bf16 where the linear layers run in 8 or 4 bits."""
+def wide_dtype(dtype: Dtype) -> Dtype:
+    """Return the dtype of attention, head and router: bf16 where linear layers run narrower."""
     return Dtype.BF16 if dtype.bytes < Dtype.BF16.bytes else dtype

@@ -45,6 +45,7 @@ class _Call:
     layout: GemmLayout = GemmLayout.FORWARD
     sustained: bool = False
     cast_input: bool = False
+    grouped: bool = False
 
 
 def gemm_seconds(
@@ -60,11 +61,14 @@ def gemm_seconds(
     layout: GemmLayout = GemmLayout.FORWARD,
     sustained: bool = False,
     cast_input: bool = False,
+    grouped: bool = False,
 ) -> float:
     """Return the seconds of `batch` products (m, k) x (k, n) on the device, launch not counted.
 
     `accumulate` adds to a float32 output; `sustained` is the speed inside a training run, not in
-    a short burst; `cast_input` counts the kernel that first casts the (m, k) operand to `dtype`.
+    a short burst; `cast_input` counts the kernel that first casts the (m, k) operand to `dtype`;
+    `grouped` are products whose weights lie apart (the experts of a rank), which take
+    `grouped_factor` times as long to compute.
 
     For a tile tm x tn, k split into S parts and SM compute units:
         w = batch ceil(m/tm) ceil(n/tn) S / SM
@@ -91,6 +95,7 @@ def gemm_seconds(
         layout=layout,
         sustained=sustained,
         cast_input=cast_input,
+        grouped=grouped,
     )
     return _seconds(m, n, k, call, min)
 
@@ -195,6 +200,8 @@ def _compute_factor(call: _Call) -> float:
         factor *= constants.accumulate_factor
     if call.sustained:
         factor *= constants.sustained_factor
+    if call.grouped:
+        factor *= constants.grouped_factor
     return factor
 
 

@@ -13,6 +13,8 @@ class LinkKind(StrEnum):
 
     SCALE_UP = "scale-up"
     SCALE_OUT = "scale-out"
+    HOST = "host"
+    """PCIe or C2C between an accelerator and its host memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from simulator.cost.blocks import BlockCost, KernelCosts
 from simulator.cost.collectives.select import CollectiveCosts
-from simulator.cost.memory_bound import memory_bound_seconds
+from simulator.cost.host_update import split_update
+from simulator.cost.maxima import maxima_seconds
 from simulator.cost.plan import CommPlan
-from simulator.hardware.kernel_constants import MemoryClass
+from simulator.cost.update import update_seconds
 from simulator.hardware.profile import Profile
 from simulator.parallel.blocks import embedding_passes, head_passes, layer_passes
 from simulator.parallel.groups import Collective, GroupShape
-from simulator.parallel.layout import ZERO_GRADIENTS, DataParallel
-from simulator.parallel.program import WHOLE_CHUNK, Segment, StepProgram
-from simulator.parallel.shard import Shard
+from simulator.parallel.layout import DataParallel
+from simulator.parallel.mtp import mtp_passes
+from simulator.parallel.offload import offloaded
+from simulator.parallel.program import WHOLE_CHUNK, LayerWork, Segment, StepProgram
+from simulator.parallel.recompute import in_unit
+from simulator.parallel.split_backward import split_backward, with_weight_memory
+from simulator.parallel.traffic import Payload, gathered, reduced, updated
 from simulator.parallel.work import Block, PassPair
 from simulator.results import Category
 from simulator.schedule.graph import Work, WorkKind
 from simulator.workload.job import TrainingJob
-from simulator.workload.layer import LayerSpec
 from simulator.workload.model import ModelSpec, Position
 from simulator.workload.stack import Stack
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PricedPass:
-    """A pass pair with the seconds of its blocks."""
+    """A pass pair with the seconds of its blocks, which are found where they are asked for.
+
+    Memory asks for none of them, and most layouts of a search are refused by it.
+    """
 
     passes: PassPair
-    forward: BlockCost
-    backward: BlockCost
-    recompute: BlockCost
+    price: Callable[[Block], BlockCost]
+
+    @cached_property
+    def forward(self) -> BlockCost:
+        """Cost of the forward block."""
+        return self.price(self.passes.forward)
+
+    @cached_property
+    def backward(self) -> BlockCost:
+        """Cost of the backward block."""
+        return self.price(self.passes.backward)
+
+    @cached_property
+    def recompute(self) -> BlockCost:
+        """Cost of what is computed again."""
+        return self.price(self.passes.recompute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +82,33 @@ class StepCosts:
         self.blocks_priced = 0
         self._passes: dict[_ShardKey, PricedPass] = {}
         self._segments: dict[_ShardKey, tuple[WorkCost, WorkCost]] = {}
+        self._split: dict[_ShardKey, tuple[WorkCost, WorkCost]] = {}
+        self._halves: dict[int, tuple[BlockCost, BlockCost]] = {}
 
     def durations(self, program: StepProgram, works: tuple[Work, ...]) -> list[WorkCost]:
         """Return the cost of each work of a graph built for `program`."""
         return [self.work(program, work) for work in works]
 
     def work(self, program: StepProgram, work: Work) -> WorkCost:
-        """Return the cost of one work."""
+        """Return the cost of one work, sharing the maxima of delayed scaling at its end."""
+        cost = self._own_work(program, work)
+        seconds = maxima_seconds(program, work, self.collectives)
+        if not seconds:
+            return cost
+        by_category = dict(cost.by_category)
+        _add(by_category, {Category.TENSOR_COMM: seconds}, 1)
+        return replace(cost, seconds=cost.seconds + seconds, by_category=by_category)
+
+    def _own_work(self, program: StepProgram, work: Work) -> WorkCost:
         match work.kind:
             case WorkKind.FORWARD:
                 return self.segment(program, _segment(program, work))[0]
             case WorkKind.BACKWARD:
                 return self.segment(program, _segment(program, work))[1]
+            case WorkKind.BACKWARD_INPUT:
+                return self.split_segment(program, _segment(program, work))[0]
+            case WorkKind.BACKWARD_WEIGHT:
+                return self.split_segment(program, _segment(program, work))[1]
             case WorkKind.JOIN:
                 return _NOTHING
             case WorkKind.OPTIMIZER:
@@ -80,18 +116,13 @@ class StepCosts:
             case _:
                 return _communication(self._plans(program, work))
 
-    def priced_pass(self, program: StepProgram, part: LayerSpec | str) -> PricedPass:
-        """Return both passes over a layer, over the "embedding" or over the "head"."""
-        key = (part, *_shard_key(program))
+    def priced_pass(self, program: StepProgram, part: LayerWork | str) -> PricedPass:
+        """Return both passes over a layer, the "embedding", the "head" or an "mtp" projection."""
+        key = (part, *program.shard.key)
         found = self._passes.get(key)
         if found is None:
-            passes = self._build_passes(program, part)
-            found = self._passes[key] = PricedPass(
-                passes=passes,
-                forward=self._price(passes.forward),
-                backward=self._price(passes.backward),
-                recompute=self._price(passes.recompute),
-            )
+            passes = with_weight_memory(self._build_passes(program, part), program.shard)
+            found = self._passes[key] = PricedPass(passes=passes, price=self._price)
         return found
 
     def parts(self, program: StepProgram, segment: Segment) -> list[tuple[PricedPass, int]]:
@@ -100,12 +131,21 @@ class StepCosts:
         if segment.embedding:
             parts.insert(0, (self.priced_pass(program, "embedding"), 1))
         if segment.head:
-            parts.append((self.priced_pass(program, "head"), 1))
+            parts += self._head_parts(program, segment)
         return parts
+
+    def _head_parts(self, program: StepProgram, segment: Segment) -> list[tuple[PricedPass, int]]:
+        """The head, once for each multi-token-prediction module more, behind what those run."""
+        head = self.priced_pass(program, "head")
+        if segment.mtp is None:
+            return [(head, 1)]
+        layer, modules = segment.mtp
+        own = [self.priced_pass(program, part) for part in ("mtp", layer)]
+        return [*((part, modules) for part in own), (head, 1 + modules)]
 
     def segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
         """Return the cost of the forward and of the backward pass over a segment."""
-        key = (segment.layers, segment.embedding, segment.head, *_shard_key(program))
+        key = (*segment.content, *program.shard.key)
         found = self._segments.get(key)
         if found is None:
             forward: dict[Category, float] = {}
@@ -118,13 +158,40 @@ class StepCosts:
             found = self._segments[key] = (_compute(forward), _compute(backward))
         return found
 
-    def _build_passes(self, program: StepProgram, part: LayerSpec | str) -> PassPair:
+    def split_segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
+        """Return the cost of a segment's input gradients, with recomputation, and its weights'."""
+        key = (*segment.content, *program.shard.key)
+        found = self._split.get(key)
+        if found is None:
+            first: dict[Category, float] = {}
+            second: dict[Category, float] = {}
+            for priced, count in self.parts(program, segment):
+                of_input, of_weights = self.split_pass(priced)
+                _add(first, of_input.by_category, count)
+                _add(first, {Category.RECOMPUTE: priced.recompute.seconds}, count)
+                _add(second, of_weights.by_category, count)
+            found = self._split[key] = (_compute(first), _compute(second))
+        return found
+
+    def split_pass(self, priced: PricedPass) -> tuple[BlockCost, BlockCost]:
+        """Return the cost of a backward block's two parts."""
+        found = self._halves.get(id(priced))
+        if found is None:
+            of_input, of_weights = split_backward(priced.passes.backward)
+            found = self._halves[id(priced)] = (self._price(of_input), self._price(of_weights))
+        return found
+
+    def _build_passes(self, program: StepProgram, part: LayerWork | str) -> PassPair:
         hidden, shard = program.model.hidden_size, program.shard
-        if isinstance(part, LayerSpec):
-            return layer_passes(part, shard)
+        if isinstance(part, LayerWork):
+            passes = layer_passes(part.layer, shard, part.recompute)
+            passes = in_unit(passes, part.unit, holds_input=part.holds_input)
+            return offloaded(passes, part.window) if part.offload else passes
         if part == "embedding":
             learned = program.model.position is Position.LEARNED
             return embedding_passes(hidden, shard, learned_positions=learned)
+        if part == "mtp":
+            return mtp_passes(hidden, shard)
         return head_passes(hidden, program.local_vocab, shard)
 
     def _price(self, block: Block) -> BlockCost:
@@ -133,28 +200,36 @@ class StepCosts:
 
     def _plans(self, program: StepProgram, work: Work) -> tuple[CommPlan, ...]:
         """Return the collectives of a communication work, one after another."""
-        numerics = self.stack.numerics
         match work.kind:
             case WorkKind.SEND_FORWARD:
-                return self._transfer(program, program.stage_pair(work.stage, work.stage + 1))
+                return self._transfer(program, program.place_pair(work.chunk, work.chunk + 1))
             case WorkKind.SEND_BACKWARD:
-                return self._transfer(program, program.stage_pair(work.stage, work.stage - 1))
+                return self._transfer(program, program.place_pair(work.chunk, work.chunk - 1))
             case WorkKind.TIED_REDUCE:
                 pair = program.stage_pair(0, program.layout.pp - 1)
                 table = float(program.local_vocab) * program.model.hidden_size
-                payload = table * numerics.reduce_bytes
+                payload = table * program.numbers.reduce
                 return (self._plan(Collective.ALL_REDUCE, payload, pair),)
             case WorkKind.REDUCE:
-                return self._reduction(program, _segment(program, work).parameters)
+                return self._reduction(program, _segment(program, work))
             case WorkKind.AVERAGE:
-                payload = _segment(program, work).parameters * numerics.parameter_bytes
-                return (self._plan(Collective.ALL_REDUCE, payload, program.data_group),)
+                copied = updated(program, _segment(program, work))
+                return self._over_copies(Collective.ALL_REDUCE, program, copied)
             case WorkKind.BROADCAST:
-                payload = _segment(program, work).parameters * numerics.parameter_bytes
-                return (self._plan(Collective.BROADCAST, payload, program.data_group),)
+                copied = updated(program, _segment(program, work))
+                return self._over_copies(Collective.BROADCAST, program, copied)
             case _:
-                payload = _segment(program, work).parameters * numerics.gather_bytes
-                return (self._plan(Collective.ALL_GATHER, payload, program.data_group),)
+                copied = gathered(program, _segment(program, work))
+                return self._over_copies(Collective.ALL_GATHER, program, copied)
+
+    def _over_copies(
+        self, collective: Collective, program: StepProgram, payload: Payload
+    ) -> tuple[CommPlan, ...]:
+        """Parameters over their data ranks, then routed experts over theirs."""
+        plan = self._plan(collective, payload.rest, program.data_group)
+        if not payload.experts:
+            return (plan,)
+        return plan, self._plan(collective, payload.experts, program.expert_data_group)
 
     def _transfer(self, program: StepProgram, pair: GroupShape) -> tuple[CommPlan, ...]:
         """An activation goes to the next stage, in slices that are then gathered."""
@@ -164,10 +239,20 @@ class StepCosts:
         group = program.shard.tensor_group
         return send, self._plan(Collective.ALL_GATHER, program.regathered, group)
 
-    def _reduction(self, program: StepProgram, parameters: float) -> tuple[CommPlan, ...]:
+    def _reduction(self, program: StepProgram, segment: Segment) -> tuple[CommPlan, ...]:
+        """Gradients over the ranks with copies of them; those of routed experts have their own."""
+        payload = reduced(program, segment)
+        groups = program.data_group, program.replica_group
+        plans = self._reduced(program, payload.rest, *groups)
+        if not payload.experts:
+            return plans
+        groups = program.expert_data_group, program.expert_replica_group
+        return plans + self._reduced(program, payload.experts, *groups)
+
+    def _reduced(
+        self, program: StepProgram, payload: float, group: GroupShape, replicas: GroupShape
+    ) -> tuple[CommPlan, ...]:
         """Gradients: reduced to a server, all-reduced, or scattered and reduced over replicas."""
-        payload = parameters * self.stack.numerics.reduce_bytes
-        group, replicas = program.data_group, program.replica_group
         if program.layout.data_parallel is DataParallel.PARAMETER_SERVER:
             return (self._plan(Collective.REDUCE, payload, group),)
         if program.layout.zero_stage == 0:
@@ -182,47 +267,16 @@ class StepCosts:
 
     def _optimizer(self, program: StepProgram, stage: int) -> WorkCost:
         """The update of the local shard of the states, and the passes over the whole gradient."""
-        numerics, job, layout = self.stack.numerics, self.job, program.layout
-        parameters = program.stage_parameters(stage)
-        gradient = parameters
-        updated = parameters
-        if layout.zero_stage >= 1:
-            updated = parameters / program.data_group.size
-        if layout.zero_stage >= ZERO_GRADIENTS:
-            gradient = updated
-        master = 2 * numerics.master_bytes if numerics.master_bytes else numerics.parameter_bytes
-        states = 2 * numerics.state_bytes * job.optimizer.states
-        moved = updated * (master + states + numerics.gradient_bytes + numerics.parameter_bytes)
-        moved += gradient * numerics.gradient_bytes * numerics.gradient_passes
-        seconds = memory_bound_seconds(
-            moved,
-            MemoryClass.OPTIMIZER,
-            gpu=self.profile.accelerator,
-            constants=self.profile.constants.memory_bound,
-        )
-        return WorkCost(
-            seconds=seconds * self.kernels.scale,
-            by_category={Category.OPTIMIZER: seconds * self.kernels.scale},
-        )
+        seconds = {Category.OPTIMIZER: update_seconds(program, stage, self.kernels)}
+        if program.layout.optimizer_offload:
+            device = seconds[Category.OPTIMIZER]
+            seconds = split_update(program, stage, device, self.collectives, self.profile)
+        return WorkCost(seconds=sum(seconds.values()), by_category=seconds)
 
 
 def _segment(program: StepProgram, work: Work) -> Segment:
     chunk = program.chunks[work.chunk]
     return chunk.whole if work.segment == WHOLE_CHUNK else chunk.segments[work.segment]
-
-
-def _shard_key(program: StepProgram) -> _ShardKey:
-    """All of a shard that changes a pass, short to hash."""
-    shard: Shard = program.shard
-    return (
-        shard.micro_batch,
-        shard.tp,
-        shard.cp,
-        shard.sequence_parallel,
-        shard.recompute,
-        shard.tensor_group.per_domain,
-        shard.context_group.per_domain,
-    )
 
 
 def _add(totals: dict[Category, float], costs: Mapping[Category, float], count: int) -> None:

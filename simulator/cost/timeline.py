@@ -13,7 +13,8 @@ from simulator.results import Category, Span
 OPERATOR, COLLECTIVE = "operator", "collective"
 """Streams of the spans inside a pass."""
 _FORWARD, _BACKWARD = "forward", "backward"
-_COMMUNICATION = (Category.TENSOR_COMM, Category.CONTEXT_COMM)
+_INPUT, _WEIGHT = "backward_input", "backward_weight"
+_COMMUNICATION = (Category.TENSOR_COMM, Category.CONTEXT_COMM, Category.EXPERT_COMM)
 
 
 def operator_spans(
@@ -27,7 +28,7 @@ def operator_spans(
     passes = [
         span
         for span in spans
-        if span.name in (_FORWARD, _BACKWARD)
+        if span.name in (_FORWARD, _BACKWARD, _INPUT, _WEIGHT)
         and span.chunk is not None
         and span.micro_batch is not None
         and span.micro_batch < limit
@@ -85,6 +86,14 @@ def _blocks(
     if kind == _FORWARD:
         for priced, count in parts:
             yield from [(priced.forward, "")] * count
+        return
+    if kind in (_INPUT, _WEIGHT):
+        for priced, count in reversed(parts):
+            of_input, of_weights = costs.split_pass(priced)
+            if kind == _INPUT:
+                yield from [(priced.recompute, "recompute "), (of_input, "")] * count
+            else:
+                yield from [(of_weights, "")] * count
         return
     for priced, count in reversed(parts):
         yield from [(priced.recompute, "recompute "), (priced.backward, "")] * count

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable
+from collections.abc import Callable, Generator, Hashable
+from contextlib import AbstractContextManager, nullcontext
 
 import simpy
 
@@ -39,12 +40,16 @@ class Network:
         self.flows: dict[Hashable, list[Flow]] = {link: [] for link in capacity}
 
     def transfer(
-        self, links: tuple[Hashable, ...], size: float, cap: float
+        self,
+        links: tuple[Hashable, ...],
+        size: float,
+        cap: float,
+        watched: Callable[[Flow], AbstractContextManager[None]] | None = None,
     ) -> Generator[simpy.Event, None, None]:
         """Return when `size` bytes have passed `links`, at `cap` bytes/s at most.
 
         Alone this takes size / cap, the earliest moment at which a flow can end; only a flow that
-        others have slowed meanwhile is then waited for.
+        others have slowed meanwhile is then waited for. Whoever `watched` the flow may throttle it.
         """
         cap = min(cap, *(self.capacity[link] for link in links))
         flow = Flow(links, size, cap, self.env)
@@ -53,11 +58,18 @@ class Network:
             self.flows[link].append(flow)
         if crowded:
             self._share(links)
-        yield self.env.timeout(size / cap)
-        if not flow.disturbed:
-            self._remove(flow)
-        elif not flow.done.triggered:
-            yield flow.done
+        with watched(flow) if watched else nullcontext():
+            yield self.env.timeout(size / cap)
+            if not flow.disturbed:
+                self._remove(flow)
+            elif not flow.done.triggered:
+                yield flow.done
+
+    def throttle(self, flow: Flow, cap: float) -> None:
+        """Let a flow take `cap` bytes/s at most from now on."""
+        if not flow.done.triggered and cap != flow.cap:
+            flow.cap = cap
+            self._share(flow.links)
 
     def _share(self, links: tuple[Hashable, ...]) -> None:
         """Give every flow that can feel a change on `links` its new rate."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import simpy
 from simpy.core import EmptySchedule
 
-from simulator.cost.plan import LinkKind
+from simulator.cost.plan import CommPhase, LinkKind
 from simulator.cost.step_costs import WorkCost
+from simulator.engine.gpu import Gpu, Interference
 from simulator.engine.network import Network
 from simulator.schedule.graph import STREAMS, TaskGraph
 
@@ -35,14 +36,19 @@ def run_step(
     costs: Sequence[WorkCost],
     capacity: dict[LinkKind, float],
     slowdown: Sequence[float] | None = None,
+    interference: Interference | None = None,
 ) -> EngineRun:
     """Play one step and return when each task started and ended.
 
     `capacity` is the bytes/s of each kind of link of one rank. Ranks of a stage do the same at the
     same time, so that one stands for all and its links are loaded as if all were there.
-    `slowdown[s]` multiplies the compute time of stage s (1 for a healthy stage).
+    `slowdown[s]` multiplies the compute time of stage s (1 for a healthy stage). With
+    `interference` compute and communication of a stage slow each other.
     """
-    return _Step(graph, costs, capacity, slowdown or [1.0] * graph.pp).run()
+    step = _Step(graph, costs, capacity, slowdown or [1.0] * graph.pp)
+    if interference is not None:
+        step.interfere(interference)
+    return step.run()
 
 
 class _Step:
@@ -71,6 +77,15 @@ class _Step:
         self.start, self.end = [0.0] * count, [0.0] * count
         self.finished = bytearray(count)
         self.waiting: dict[int, simpy.Event] = {}
+        self.interference: Interference | None = None
+        self.gpus: list[Gpu] = []
+
+    def interfere(self, interference: Interference) -> None:
+        """Let compute and communication of each stage slow each other."""
+        self.interference = interference
+        self.gpus = [
+            Gpu(self.env, self.network, interference.communication) for _ in range(self.graph.pp)
+        ]
 
     def run(self) -> EngineRun:
         lanes: list[list[int]] = [[] for _ in range(STREAMS * self.graph.pp)]
@@ -107,7 +122,9 @@ class _Step:
             self.start[task] = env.now
             work = graph.work[task]
             cost = costs[work]
-            if not cost.plans:
+            if self.interference is not None:
+                yield from self._beside_others(stage, work, self.interference)
+            elif not cost.plans:
                 if cost.seconds:
                     yield env.timeout(cost.seconds * self.slowdown[stage])
             elif work in self.private_works:
@@ -141,6 +158,39 @@ class _Step:
                     yield self.env.timeout(phase.fixed)
                 if phase.wire_bytes:
                     yield from self.network.transfer((link,), phase.wire_bytes, phase.rate)
+
+    def _beside_others(
+        self, stage: int, work: int, interference: Interference
+    ) -> Generator[simpy.Event, None, None]:
+        """Run one task on a GPU whose compute and communication slow each other.
+
+        Copies to and from host memory are made by engines of their own and slow nothing.
+        """
+        cost, gpu = self.costs[work], self.gpus[stage]
+        if not cost.plans:
+            if cost.seconds:
+                yield from gpu.compute(
+                    cost.seconds * self.slowdown[stage], interference.compute[work]
+                )
+        elif all(phase.link is LinkKind.HOST for plan in cost.plans for phase in plan.phases):
+            yield from self._communicate(stage, cost)
+        else:
+            with gpu.communicating():
+                for plan in cost.plans:
+                    for phase in plan.phases:
+                        yield from self._phase_on(gpu, stage, phase)
+
+    def _phase_on(
+        self, gpu: Gpu, stage: int, phase: CommPhase
+    ) -> Generator[simpy.Event, None, None]:
+        link: Link = (stage, phase.link)
+        if link in self.private:
+            yield from gpu.delay(phase.seconds)
+            return
+        if phase.fixed:
+            yield from gpu.delay(phase.fixed)
+        if phase.wire_bytes:
+            yield from gpu.transfer((link,), phase.wire_bytes, phase.rate)
 
 
 def _private_links(graph: TaskGraph, costs: Sequence[WorkCost]) -> set[Link]:

@@ -57,5 +57,8 @@ class Accelerator(FileRecord):
     """Boost clock, Hz."""
     power: Watts
     """Board power limit, watts."""
+    fp8_needs_transposes: bool = False
+    """Whether 8-bit GEMMs take both operands along the summed dimension only, so that a backward
+    pass needs transposed copies (Hopper and Ada: cuBLASLt, "FP8 kernels: TN format only")."""
     idle_power: Watts = 0.0
     """Idle board power, watts; 0 where it is not known."""

@@ -73,6 +73,8 @@ class Host(FileRecord):
     memory: Bytes
     pcie_bandwidth: Bandwidth
     """Host to one accelerator, per direction, bytes/s."""
+    memory_bandwidth: Bandwidth | None = None
+    """Nominal, of all sockets of the node together, bytes/s; None where it is not known."""
     power: Watts
     """Of the node without its accelerators, watts."""
     storage_bandwidth: Bandwidth | None = None

@@ -83,6 +83,15 @@ class SendRecvConstants(FileRecord):
     """Rate of large messages over the nominal scale-up bandwidth."""
 
 
+class HostCopyConstants(FileRecord):
+    """A copy between an accelerator and pinned host memory: `T = start + s / (eff bandwidth)`."""
+
+    start: Seconds
+    """Launch of the copy engine, seconds."""
+    efficiency: float = Field(gt=0)
+    """Rate of large copies over the profile's `node.host.pcie_bandwidth`, either direction."""
+
+
 class NetworkConstants(FileRecord):
     """What a collective adds when it leaves the domain; NIC rates stand in the profile.
 
@@ -142,6 +151,7 @@ class CollectiveConstants(FileRecord):
     """None where the library never reduces in the switch."""
     all_to_all: PairwiseConstants
     send_recv: SendRecvConstants
+    host_copy: HostCopyConstants
     network: NetworkConstants
     residual: tuple[ResidualCurve, ...] = ()
     """Correction of the formulas where points were measured, in one scale-up domain."""

@@ -67,6 +67,8 @@ class GemmConstants(FileRecord):
     """Compute time of a layout over the forward layout; 1 where it is not named."""
     sustained_factor: float = Field(default=1.0, gt=0)
     """Compute time of GEMMs without end over that of one long burst."""
+    grouped_factor: float = Field(default=1.0, gt=0)
+    """Compute time of a grouped GEMM (experts of a rank) over that of one batched GEMM."""
     cast: CastConstants | None = None
     """Casting the activations to this dtype; None where no cast was measured."""
 

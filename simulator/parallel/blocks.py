@@ -9,29 +9,38 @@ from simulator.parallel.attention import (
     FP32_BYTES,
     attention_backward,
     attention_forward,
-    core_forward,
-    local_heads,
 )
 from simulator.parallel.groups import Collective
 from simulator.parallel.layout import Recompute
-from simulator.parallel.linear import linear_backward, linear_forward
+from simulator.parallel.linear import Linear, linear_backward, linear_forward
+from simulator.parallel.mla import mla_backward, mla_forward
 from simulator.parallel.mlp import (
     linear_block_backward,
     linear_block_forward,
     mlp_backward,
     mlp_forward,
 )
+from simulator.parallel.moe import moe_backward, moe_forward
+from simulator.parallel.recompute import recomputation
 from simulator.parallel.residual import norm_backward, norm_forward, open_branch_backward
 from simulator.parallel.shard import Shard
 from simulator.parallel.work import Block, CommWork, PassPair, Piece
-from simulator.workload.layer import AttentionSpec, LayerSpec, LinearSpec, MlpSpec
+from simulator.workload.job import Part
+from simulator.workload.layer import (
+    AttentionSpec,
+    LayerSpec,
+    LinearSpec,
+    MlaSpec,
+    MlpSpec,
+    MoeSpec,
+)
 from simulator.workload.operator import MemoryBound
 
 _LOSS_REDUCTIONS = 3
 """Vocabulary-parallel cross-entropy reduces a maximum, a target logit and a sum (Megatron-LM)."""
 
 
-def layer_passes(layer: LayerSpec, shard: Shard) -> PassPair:
+def layer_passes(layer: LayerSpec, shard: Shard, recompute: Recompute) -> PassPair:
     """Return both passes over one layer, with what recomputation adds and frees."""
     forward_pieces = (
         *_attention(layer, shard, backward=False),
@@ -43,26 +52,23 @@ def layer_passes(layer: LayerSpec, shard: Shard) -> PassPair:
     )
     forward = Block(name="layer.forward", pieces=forward_pieces)
     backward = Block(name="layer.backward", pieces=backward_pieces)
-    recompute = Block(name="layer.recompute", pieces=_recomputed(layer, shard, forward))
-    kept, transient = forward.saved, 0.0
-    match shard.recompute:
-        case Recompute.FULL:
-            kept = shard.element * shard.residual_tokens * layer.hidden_size
-            transient = forward.saved
-        case Recompute.SELECTIVE:
-            transient = recompute.saved
-            kept = forward.saved - transient
-        case Recompute.NONE:
-            pass
+    made = recomputation(layer, shard, recompute, forward)
     return PassPair(
-        forward=forward, backward=backward, recompute=recompute, kept=kept, transient=transient
+        forward=forward,
+        backward=backward,
+        recompute=Block(name="layer.recompute", pieces=made.again),
+        kept=forward.saved - made.freed,
+        transient=made.transient + backward.buffer,
     )
 
 
 def embedding_passes(hidden: int, shard: Shard, *, learned_positions: bool) -> PassPair:
-    """Return the lookup in the vocabulary-parallel table, and the scatter of its gradient."""
+    """Return the lookup in the vocabulary-parallel table, and the scatter of its gradient.
+
+    A frozen table, behind which no gradient is needed, has no backward pass.
+    """
     size = shard.element * shard.tokens * hidden
-    passes = 2 + 2 * learned_positions
+    passes, trained = 2 + 2 * learned_positions, shard.job.trains(Part.EMBEDDING)
     forward: list[Piece] = [_memory("embedding.lookup", passes * size, MemoryClass.EMBEDDING)]
     backward: list[Piece] = []
     if shard.tp > 1:
@@ -70,14 +76,17 @@ def embedding_passes(hidden: int, shard: Shard, *, learned_positions: bool) -> P
         forward.append(shard.tensor_comm("embedding.reduce", reduce, hidden, ()))
         if shard.sequence_parallel:
             gather = Collective.ALL_GATHER
-            backward.append(shard.tensor_comm("embedding.gather_grad", gather, hidden, ()))
+            if trained:
+                backward.append(shard.tensor_comm("embedding.gather_grad", gather, hidden, ()))
     kept = 0.0
     if shard.kernels.dropout:
         kept = shard.residual_tokens * hidden
         moved = (2 * shard.element + 1) * kept
         forward.append(_memory("embedding.dropout", moved, MemoryClass.POINTWISE))
-        backward.append(_memory("embedding.dropout.backward", moved, MemoryClass.POINTWISE))
-    backward.append(_memory("embedding.scatter", passes * size, MemoryClass.EMBEDDING))
+        if trained:
+            backward.append(_memory("embedding.dropout.backward", moved, MemoryClass.POINTWISE))
+    if trained:
+        backward.append(_memory("embedding.scatter", passes * size, MemoryClass.EMBEDDING))
     return PassPair(
         forward=Block(name="embedding.forward", pieces=tuple(forward)),
         backward=Block(name="embedding.backward", pieces=tuple(backward)),
@@ -97,8 +106,16 @@ def head_passes(hidden: int, vocab: int, shard: Shard) -> PassPair:
     forward: list[Piece] = [*norm_forward("head.norm", hidden, shard)]
     if shard.sequence_parallel:
         forward.append(shard.tensor_comm("head.gather", Collective.ALL_GATHER, hidden, ("head",)))
-    kept_input = shard.element * shard.kept_tokens * hidden
-    forward += linear_forward("head", t, vocab, hidden, kept_input)
+    head = Linear(
+        name="head",
+        tokens=t,
+        n=vocab,
+        k=hidden,
+        part=Part.HEAD,
+        kept_tokens=shard.kept_tokens,
+        narrow=False,
+    )
+    forward += linear_forward(head, shard)
     loss = _memory("head.loss", loss_bytes, kind)
     forward.append(replace(loss, launches=launches))
     if shard.tp > 1:
@@ -106,9 +123,7 @@ def head_passes(hidden: int, vocab: int, shard: Shard) -> PassPair:
     gradient = _memory("head.loss.backward", loss_bytes, kind)
     backward = [
         replace(gradient, launches=launches),
-        *open_branch_backward(
-            "head", hidden, shard, linear_backward("head", t, vocab, hidden, shard, bias=False)
-        ),
+        *open_branch_backward("head", hidden, shard, linear_backward(head, shard)),
         *norm_backward("head.norm", hidden, shard),
     ]
     forward_block = Block(name="head.forward", pieces=tuple(forward))
@@ -126,6 +141,8 @@ def _attention(layer: LayerSpec, shard: Shard, *, backward: bool) -> list[Piece]
         case AttentionSpec() as attention:
             build = attention_backward if backward else attention_forward
             return build(layer, attention, shard)
+        case MlaSpec() as latent:
+            return (mla_backward if backward else mla_forward)(layer, latent, shard)
         case LinearSpec() as block:
             return _linear("attention.linear", layer, block, shard, backward=backward)
         case None:
@@ -136,6 +153,8 @@ def _mlp(layer: LayerSpec, shard: Shard, *, backward: bool) -> list[Piece]:
     match layer.mlp:
         case MlpSpec() as mlp:
             return (mlp_backward if backward else mlp_forward)(layer, mlp, shard)
+        case MoeSpec() as moe:
+            return (moe_backward if backward else moe_forward)(layer, moe, shard)
         case LinearSpec() as block:
             return _linear("mlp.linear", layer, block, shard, backward=backward)
         case None:
@@ -147,21 +166,6 @@ def _linear(
 ) -> list[Piece]:
     build = linear_block_backward if backward else linear_block_forward
     return build(name, layer, block, shard)
-
-
-def _recomputed(layer: LayerSpec, shard: Shard, forward: Block) -> tuple[Piece, ...]:
-    match shard.recompute:
-        case Recompute.FULL:
-            return forward.pieces
-        case Recompute.SELECTIVE if isinstance(layer.attention, AttentionSpec):
-            core = core_forward(layer.attention, local_heads(layer.attention, shard.tp), shard)
-            # The products' own inputs (queries, keys, values) stay, so only the rest is freed.
-            return tuple(
-                piece if isinstance(piece, MemoryBound | CommWork) else replace(piece, saved=0.0)
-                for piece in core
-            )
-        case _:
-            return ()
 
 
 def _memory(name: str, moved: float, kind: MemoryClass) -> MemoryBound:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from simulator.errors import InputError, Problem
-from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
+from simulator.parallel.context_checks import context_problems
+from simulator.parallel.expert_checks import EXPERT_FIELDS, expert_problems
+from simulator.parallel.layout import DataParallel, ParallelLayout
+from simulator.parallel.number_checks import NUMBER_FIELDS, number_problems
 from simulator.parallel.partition import head_cost, partition_layers
+from simulator.parallel.saver_checks import RECOMPUTE_FIELDS, offload_problems, recompute_problems
+from simulator.parallel.schedule_checks import (
+    COPIES_FIELDS,
+    SCHEDULE_FIELDS,
+    copies_problems,
+    schedule_problems,
+)
 from simulator.workload.job import TrainingJob
-from simulator.workload.layer import AttentionSpec, LinearSpec, MlpSpec
+from simulator.workload.layer import AttentionSpec, LinearSpec, MlaSpec, MlpSpec, MoeSpec
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import AttentionKernel, Stack
 
@@ -25,12 +36,17 @@ class Reason(StrEnum):
     WORLD_SIZE = "world size is not tp x cp x dp x pp"
     HEADS = "attention heads do not divide by tp"
     WIDTH = "MLP width does not divide by tp"
+    EXPERTS = "ep, etp or the routing do not fit the model or the ranks"
     SEQUENCE = "sequence does not divide by cp (and tp)"
+    CONTEXT = "context parallelism does not offer what the model or the job needs"
     BATCH = "batch does not divide by dp x micro-batch"
     LAYERS = "layers do not divide over the stages"
     SCHEDULE = "schedule does not allow it"
     ZERO = "the stack does not offer this ZeRO stage"
     STACK = "the stack does not offer sequence parallelism or this recomputation"
+    RECOMPUTE = "recomputation by module or by layer does not apply"
+    OFFLOAD = "offload to host memory is not offered, or not for this layout"
+    NUMBERS = "precision, dtypes, optimizer or frozen parts do not allow it"
     DATA_PARALLEL = "data-parallel options contradict each other"
     NOT_MODELLED = "not modelled yet"
     MEMORY = "does not fit in memory"
@@ -55,16 +71,81 @@ def check_layout(
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A layout, and what it is to be legal for."""
+
+    model: ModelSpec
+    job: TrainingJob
+    stack: Stack
+    layout: ParallelLayout
+
+
+class Rule(NamedTuple):
+    """What is tested together, and all that it asks a layout."""
+
+    reads: tuple[str, ...]
+    """Fields of the layout that decide it: equal values give equal verdicts. The planner settles
+    whole branches by them, so that a field left out here makes it list illegal layouts."""
+    broken: Callable[[Asked], Iterator[Violation]]
+
+
+RULES = (
+    Rule(("tp",), lambda asked: _tensor(asked.model, asked.layout)),
+    Rule(EXPERT_FIELDS, lambda asked: _of(Reason.EXPERTS, expert_problems, asked)),
+    Rule(
+        ("tp", "cp", "cp_comm_type", "cp_inner", "sequence_parallel"),
+        lambda asked: _sequence(asked.model, asked.job, asked.stack, asked.layout),
+    ),
+    Rule(("dp", "micro_batch_size"), lambda asked: _batch(asked.job, asked.layout)),
+    Rule(SCHEDULE_FIELDS, lambda asked: _of(Reason.SCHEDULE, schedule_problems, asked)),
+    Rule(
+        (
+            *("pp", "dp", "micro_batch_size", "schedule", "vpp", "layers_per_stage"),
+            *("placement", "schedule_file", "microbatch_group_size"),
+        ),
+        lambda asked: _pipeline(asked.model, asked.job, asked.stack, asked.layout),
+    ),
+    Rule(COPIES_FIELDS, lambda asked: _of(Reason.SCHEDULE, copies_problems, asked)),
+    Rule(
+        ("pp", "dp", "cp", "zero_stage", "shard_size", "data_parallel", "sync_every"),
+        lambda asked: _data(asked.stack, asked.layout),
+    ),
+    Rule(
+        ("sequence_parallel", "recompute"),
+        lambda asked: _offered(asked.stack, asked.layout),
+    ),
+    Rule(
+        ("pp", "schedule", "placement", "vpp", "layers_per_stage", *RECOMPUTE_FIELDS),
+        lambda asked: _of(Reason.RECOMPUTE, recompute_problems, asked),
+    ),
+    Rule(NUMBER_FIELDS, lambda asked: _of(Reason.NUMBERS, number_problems, asked)),
+    Rule(
+        ("pp", "zero_stage", "recompute", "offload_layers", "optimizer_offload"),
+        lambda asked: _of(Reason.OFFLOAD, offload_problems, asked),
+    ),
+)
+"""All rules, in the order in which the planner settles fields: tp, pp, cp and dp first, then
+sequence_parallel, experts, micro-batch, schedule, data parallel, recomputation, offload."""
+
+
 def violations(
     model: ModelSpec, job: TrainingJob, stack: Stack, layout: ParallelLayout
 ) -> Iterator[Violation]:
-    """Yield the rules that a layout breaks, cheap ones first."""
-    yield from _tensor(model, layout)
-    yield from _sequence(model, job, stack, layout)
-    yield from _batch(job, layout)
-    yield from _pipeline(model, job, stack, layout)
-    yield from _data(stack, layout)
-    yield from _offered(stack, layout)
+    """Yield what a layout breaks of `RULES`, in their order."""
+    asked = Asked(model=model, job=job, stack=stack, layout=layout)
+    for rule in RULES:
+        yield from rule.broken(asked)
+
+
+def _of(
+    reason: Reason,
+    problems: Callable[[ModelSpec, TrainingJob, Stack, ParallelLayout], Iterator[Problem]],
+    asked: Asked,
+) -> Iterator[Violation]:
+    """Yield problems that another file finds, all under one reason."""
+    for problem in problems(asked.model, asked.job, asked.stack, asked.layout):
+        yield Violation(reason=reason, problem=problem)
 
 
 def legal_tensor_sizes(model: ModelSpec, limit: int) -> list[int]:
@@ -84,14 +165,6 @@ def _tensor(model: ModelSpec, layout: ParallelLayout) -> Iterator[Violation]:
         if reason is Reason.HEADS and divisors != legal:
             fix += f" (by its {heads} query heads alone: {_listed(divisors)})"
         yield _violation(reason, "layout.tp", found, rule, fix)
-    if layout.ep != 1:
-        yield _violation(
-            Reason.NOT_MODELLED,
-            "layout.ep",
-            str(layout.ep),
-            "a dense model has no experts",
-            "ep = 1",
-        )
 
 
 def _tensor_at(model: ModelSpec, tp: int) -> Iterator[tuple[Reason, str, str]]:
@@ -106,12 +179,19 @@ def _tensor_at(model: ModelSpec, tp: int) -> Iterator[tuple[Reason, str, str]]:
                 elif kv % tp and tp % kv:
                     rule = "key-value heads must divide by tp, or tp by them"
                     yield Reason.HEADS, f"{kv} key-value heads, tp {tp}", rule
+            case MlaSpec() as latent:
+                if latent.num_attention_heads % tp:
+                    found = f"{latent.num_attention_heads} heads, tp {tp}"
+                    yield Reason.HEADS, found, "heads must divide by tp"
             case LinearSpec() | None:
                 pass
         match layer.mlp:
             case MlpSpec() as mlp if mlp.intermediate_size % tp:
                 found = f"width {mlp.intermediate_size}, tp {tp}"
                 yield Reason.WIDTH, found, "the MLP's width must divide by tp"
+            case MoeSpec() as moe if moe.shared_intermediate_size % tp:
+                found = f"width {moe.shared_intermediate_size}, tp {tp}"
+                yield Reason.WIDTH, found, "the shared experts' width must divide by tp"
             case LinearSpec() as linear if linear.hidden_size % tp:
                 found = f"width {linear.hidden_size}, tp {tp}"
                 yield Reason.WIDTH, found, "a linear layer's width must divide by tp"
@@ -136,12 +216,8 @@ def _sequence(
     if layout.cp > 1 and stack.kernels.attention is AttentionKernel.UNFUSED:
         rule = "context parallelism needs a stack with flash attention"
         yield _violation(Reason.NOT_MODELLED, "layout.cp", str(layout.cp), rule, "cp = 1")
-    if layout.cp > 1 and any(
-        isinstance(layer.attention, AttentionSpec) and layer.attention.window is not None
-        for layer in model.layer_groups()
-    ):
-        rule = "context parallelism with sliding-window attention is not modelled yet"
-        yield _violation(Reason.NOT_MODELLED, "layout.cp", str(layout.cp), rule, "cp = 1")
+    for problem in context_problems(model, job, layout):
+        yield Violation(reason=Reason.CONTEXT, problem=problem)
 
 
 def _batch(job: TrainingJob, layout: ParallelLayout) -> Iterator[Violation]:
@@ -161,26 +237,7 @@ def _batch(job: TrainingJob, layout: ParallelLayout) -> Iterator[Violation]:
 def _pipeline(
     model: ModelSpec, job: TrainingJob, stack: Stack, layout: ParallelLayout
 ) -> Iterator[Violation]:
-    interleaves = layout.effective_schedule is ScheduleName.INTERLEAVED
-    if interleaves and (layout.vpp == 1 or layout.pp == 1):
-        rule = "interleaving needs pp > 1 and vpp > 1"
-        yield _violation(
-            Reason.SCHEDULE, "layout.vpp", f"pp {layout.pp}, vpp {layout.vpp}", rule, "vpp = 1"
-        )
-    if layout.effective_schedule is ScheduleName.ONE_F_ONE_B and layout.vpp > 1:
-        rule = "1f1b has one chunk a stage"
-        yield _violation(
-            Reason.SCHEDULE, "layout.schedule", f"vpp {layout.vpp}", rule, "interleaved, or vpp = 1"
-        )
     micro_batches = layout.micro_batches(job.global_batch_size)
-    if interleaves and micro_batches % layout.pp:
-        yield _violation(
-            Reason.SCHEDULE,
-            "layout.vpp",
-            f"{micro_batches} micro-batches a replica",
-            f"interleaving needs micro-batches in groups of pp = {layout.pp}",
-            "vpp = 1, or another micro_batch_size or dp",
-        )
     passes = micro_batches * layout.virtual_stages
     if passes > MAX_PASSES:
         yield _violation(
@@ -205,7 +262,7 @@ def _data(stack: Stack, layout: ParallelLayout) -> Iterator[Violation]:
             "layout.zero_stage",
             str(layout.zero_stage),
             f"{stack.name} does not offer this ZeRO stage{pipeline}",
-            "zero_stage of " + ", ".join(map(str, offered)),
+            "zero_stage of " + ", ".join(map(str, offered)) if offered else "pp = 1",
         )
     if layout.shard_size is not None and (
         layout.data_ranks % layout.shard_size or layout.zero_stage == 0

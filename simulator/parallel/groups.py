@@ -16,6 +16,8 @@ class Collective(StrEnum):
     BROADCAST = "broadcast"
     REDUCE = "reduce"
     SEND_RECV = "sendrecv"
+    HOST_COPY = "hostcopy"
+    """Not of a group: bytes between an accelerator and its host memory, one way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

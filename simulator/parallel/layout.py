@@ -8,16 +8,22 @@ from pydantic import Field
 
 from simulator.files import FileRecord
 from simulator.parallel.groups import GroupShape
-from simulator.workload.stack import Recompute
+from simulator.parallel.placement import PipelineShape, Placement, placement_of
+from simulator.workload.stack import Recompute, RecomputeMethod, RecomputeModule, ScheduleName
 
 __all__ = [
     "ZERO_GRADIENTS",
     "ZERO_PARAMETERS",
     "ZERO_STATES",
     "Axis",
+    "ContextExchange",
     "DataParallel",
     "ParallelLayout",
+    "PipelineShape",
+    "Placement",
     "Recompute",
+    "RecomputeMethod",
+    "RecomputeModule",
     "ScheduleName",
     "axis_group",
     "group_shape",
@@ -37,6 +43,10 @@ class Axis(StrEnum):
     DATA = "dp"
     PIPELINE = "pp"
     EXPERT = "ep"
+    EXPERT_TENSOR = "etp"
+    EXPERT_DATA = "edp"
+    HOST = "host"
+    """Not an axis of ranks: traffic between a GPU and its host memory."""
 
 
 class DataParallel(StrEnum):
@@ -50,12 +60,17 @@ class DataParallel(StrEnum):
     """Replicas step alone and average their parameters every `sync_every` steps."""
 
 
-class ScheduleName(StrEnum):
-    """A pipeline schedule."""
+class ContextExchange(StrEnum):
+    """How context-parallel ranks reach each other's keys and values, in Megatron-LM's words."""
 
-    GPIPE = "gpipe"
-    ONE_F_ONE_B = "1f1b"
-    INTERLEAVED = "interleaved"
+    RING = "p2p"
+    """Keys and values go round, half causal blocks balanced over the ranks (ring attention)."""
+    ALL_GATHER = "all_gather"
+    """Each rank gathers all keys and values before its attention (Llama 3)."""
+    ULYSSES = "a2a"
+    """All-to-all from sequence shards to head shards and back (DeepSpeed-Ulysses)."""
+    HIERARCHICAL = "a2a+p2p"
+    """All-to-all inside groups of `cp_inner` ranks, rings between the groups."""
 
 
 class ParallelLayout(FileRecord):
@@ -73,7 +88,12 @@ class ParallelLayout(FileRecord):
     cp: int = Field(default=1, ge=1, le=4096)
     """Context-parallel size."""
     ep: int = Field(default=1, ge=1, le=4096)
-    """Expert-parallel size (dense models: 1)."""
+    """Expert-parallel size (dense models: 1); ep x etp divides tp x cp x dp."""
+    etp: int | None = Field(default=None, ge=1, le=4096)
+    """Tensor-parallel size of the experts; None is tp, as in Megatron-LM."""
+    cp_comm_type: ContextExchange = ContextExchange.RING
+    cp_inner: int | None = Field(default=None, ge=1, le=4096)
+    """Ranks of an all-to-all group of hierarchical context parallelism."""
     vpp: int = Field(default=1, ge=1, le=1024)
     """Model chunks a pipeline rank (virtual pipeline size)."""
     micro_batch_size: int = Field(default=1, ge=1, le=10**6)
@@ -87,6 +107,23 @@ class ParallelLayout(FileRecord):
     shard_size: int | None = Field(default=None, ge=1)
     """Data ranks that share one sharded copy (HSDP); None is all of them."""
     recompute: Recompute = Recompute.NONE
+    recompute_modules: tuple[RecomputeModule, ...] = ()
+    """What selective recomputation computes again; empty is the attention core."""
+    recompute_method: RecomputeMethod | None = None
+    """With full recomputation and `recompute_num_layers`; None is "block"."""
+    recompute_num_layers: int | None = Field(default=None, ge=1, le=10**4)
+    """With full recomputation: "block" recomputes only so many layers, the first of each virtual
+    stage; "uniform" recomputes all, so many at a time. None is all, one by one."""
+    offload_layers: int = Field(default=0, ge=0, le=10**4)
+    """Layers, the first of each virtual stage, whose activations wait in host memory."""
+    optimizer_offload: float = Field(default=0.0, ge=0, le=1)
+    """Share of the optimizer's states that lives, and is updated, on the host."""
+    schedule_file: str | None = None
+    """CSV of a pipeline schedule in PyTorch's notation (schedule "csv")."""
+    placement: Placement | None = None
+    """How the stages of `schedule_file` lie on its ranks: "loop" or "v"; None is loop."""
+    microbatch_group_size: int | None = Field(default=None, ge=1, le=10**6)
+    """Micro-batches that a chunk runs in a row in the interleaved schedule; None is pp."""
     layers_per_stage: tuple[int, ...] | None = None
     """Layers of each of the pp x vpp virtual stages, in order; None is the stack's rule."""
     data_parallel: DataParallel = DataParallel.ALL_REDUCE
@@ -97,6 +134,16 @@ class ParallelLayout(FileRecord):
     def world_size(self) -> int:
         """Ranks in all."""
         return self.tp * self.cp * self.dp * self.pp
+
+    @property
+    def expert_tp(self) -> int:
+        """Tensor-parallel size of the experts."""
+        return self.tp if self.etp is None else self.etp
+
+    @property
+    def expert_data_ranks(self) -> int:
+        """Ranks that hold the same experts: tp x cp x dp / (ep x etp)."""
+        return self.tp * self.cp * self.dp // (self.ep * self.expert_tp)
 
     @property
     def data_ranks(self) -> int:
@@ -114,6 +161,12 @@ class ParallelLayout(FileRecord):
         return self.pp * self.vpp
 
     @property
+    def pipeline(self) -> PipelineShape:
+        """Which stage runs which part of the model."""
+        placement = placement_of(self.effective_schedule, self.placement)
+        return PipelineShape(pp=self.pp, vpp=self.vpp, placement=placement)
+
+    @property
     def effective_schedule(self) -> ScheduleName:
         """The schedule, with the default filled in."""
         if self.schedule is not None:
@@ -126,13 +179,37 @@ class ParallelLayout(FileRecord):
 
     def __str__(self) -> str:
         parts = [f"tp{self.tp}", f"pp{self.pp}", f"dp{self.dp}"]
-        parts += [f"cp{self.cp}"] if self.cp > 1 else []
+        parts += [f"cp{self.cp}{self._exchange}"] if self.cp > 1 else []
+        parts += [f"ep{self.ep}"] if self.ep > 1 else []
+        parts += [f"etp{self.etp}"] if self.etp not in (None, self.tp) else []
         parts += [f"vpp{self.vpp}"] if self.vpp > 1 else []
         parts.append(f"mb{self.micro_batch_size}")
+        usual = ScheduleName.INTERLEAVED if self.vpp > 1 else ScheduleName.ONE_F_ONE_B
+        schedule = self.effective_schedule
+        parts += [str(schedule)] if self.pp > 1 and schedule is not usual else []
+        parts += [f"group{self.microbatch_group_size}"] if self.microbatch_group_size else []
         parts += [f"zero{self.zero_stage}"] if self.zero_stage else []
         parts += ["sp"] if self.sequence_parallel else []
-        parts += [f"recompute-{self.recompute}"] if self.recompute is not Recompute.NONE else []
+        parts += [f"recompute-{self.recomputed}"] if self.recompute is not Recompute.NONE else []
+        parts += [f"offload{self.offload_layers}"] if self.offload_layers else []
+        parts += [f"optimizer-offload{self.optimizer_offload:g}"] if self.optimizer_offload else []
         return " ".join(parts)
+
+    @property
+    def recomputed(self) -> str:
+        """What is recomputed, in Megatron's words: "none", "moe_act+layernorm", "full-4"."""
+        if self.recompute_modules:
+            return "+".join(self.recompute_modules)
+        layers = f"-{self.recompute_num_layers}" if self.recompute_num_layers else ""
+        method = f"-{self.recompute_method}" if self.recompute_method else ""
+        return f"{self.recompute}{method}{layers}"
+
+    @property
+    def _exchange(self) -> str:
+        if self.cp_comm_type is ContextExchange.RING:
+            return ""
+        inner = f"/{self.cp_inner}" if self.cp_inner else ""
+        return f"-{self.cp_comm_type}{inner}"
 
 
 def group_shape(size: int, stride: int, domain_size: int) -> GroupShape:
@@ -152,7 +229,8 @@ def axis_group(layout: ParallelLayout, axis: Axis, domain_size: int) -> GroupSha
     """Return the shape of the group that a rank belongs to along `axis`.
 
     The data-parallel group is the one over which gradients are reduced: dp x cp ranks. The
-    pipeline group is the pair of the first two stages; `stage_pair` has any two.
+    pipeline group is the pair of the first two stages; `stage_pair` has any two. Inside the
+    tp x cp x dp ranks of a stage experts are laid out etp fastest, then ep, then edp (Megatron-LM).
     """
     tp, cp, dp = layout.tp, layout.cp, layout.dp
     match axis:
@@ -165,7 +243,14 @@ def axis_group(layout: ParallelLayout, axis: Axis, domain_size: int) -> GroupSha
         case Axis.PIPELINE:
             return stage_pair(layout, 0, min(1, layout.pp - 1), domain_size)
         case Axis.EXPERT:
-            return group_shape(layout.ep, tp, domain_size)
+            return group_shape(layout.ep, layout.expert_tp, domain_size)
+        case Axis.EXPERT_TENSOR:
+            return group_shape(layout.expert_tp, 1, domain_size)
+        case Axis.EXPERT_DATA:
+            stride = layout.ep * layout.expert_tp
+            return group_shape(layout.expert_data_ranks, stride, domain_size)
+        case Axis.HOST:
+            return GroupShape(size=1, per_domain=1)
 
 
 def stage_pair(layout: ParallelLayout, one: int, other: int, domain_size: int) -> GroupShape:

@@ -7,7 +7,7 @@ Korthikanti et al. 2022, section 4.1, plus the norm's 4 s b h counted there apar
 from __future__ import annotations
 
 from simulator.hardware.kernel_constants import MemoryClass
-from simulator.parallel.linear import linear_backward, linear_forward
+from simulator.parallel.linear import Linear, linear_backward, linear_forward
 from simulator.parallel.residual import (
     close_branch_backward,
     close_branch_forward,
@@ -18,7 +18,8 @@ from simulator.parallel.residual import (
 )
 from simulator.parallel.shard import Shard
 from simulator.parallel.work import Piece
-from simulator.workload.layer import LayerSpec, LinearSpec, MlpSpec
+from simulator.workload.job import LoraTarget, Part
+from simulator.workload.layer import LayerSpec, LinearSpec, MlpSpec, MoeSpec
 from simulator.workload.operator import MemoryBound
 
 _UNFUSED_EXTRA_PASSES = 2
@@ -28,13 +29,13 @@ _UNFUSED_EXTRA_PASSES = 2
 def mlp_forward(layer: LayerSpec, mlp: MlpSpec, shard: Shard) -> list[Piece]:
     """Return the forward pass: norm, up (and gate), activation, down, residual."""
     hidden, width = layer.hidden_size, mlp.intermediate_size // shard.tp
-    t, e = shard.tokens, shard.element
+    up, down = _linears(hidden, mlp, shard)
     return [
         *norm_forward("mlp.norm", hidden, shard),
-        *open_branch_forward("mlp.up", hidden, shard),
-        *linear_forward("mlp.up", t, _up_width(mlp, width), hidden, e * shard.kept_tokens * hidden),
-        _activation("mlp.activation", mlp, width, shard, backward=False),
-        *linear_forward("mlp.down", t, hidden, width, e * t * width),
+        *open_branch_forward("mlp.up", hidden, shard, LoraTarget.FC1),
+        *linear_forward(up, shard),
+        activation("mlp.activation", mlp, shard.tokens * width, shard, backward=False),
+        *linear_forward(down, shard),
         *close_branch_forward("mlp.down", layer, shard),
     ]
 
@@ -42,14 +43,12 @@ def mlp_forward(layer: LayerSpec, mlp: MlpSpec, shard: Shard) -> list[Piece]:
 def mlp_backward(layer: LayerSpec, mlp: MlpSpec, shard: Shard) -> list[Piece]:
     """Return the backward pass, in the order in which autograd runs it."""
     hidden, width = layer.hidden_size, mlp.intermediate_size // shard.tp
-    t, up = shard.tokens, _up_width(mlp, mlp.intermediate_size // shard.tp)
+    up, down = _linears(hidden, mlp, shard)
     return [
         *close_branch_backward("mlp.down", layer, shard),
-        *linear_backward("mlp.down", t, hidden, width, shard, bias=mlp.bias),
-        _activation("mlp.activation.backward", mlp, width, shard, backward=True),
-        *open_branch_backward(
-            "mlp.up", hidden, shard, linear_backward("mlp.up", t, up, hidden, shard, bias=mlp.bias)
-        ),
+        *linear_backward(down, shard),
+        activation("mlp.activation.backward", mlp, shard.tokens * width, shard, backward=True),
+        *open_branch_backward("mlp.up", hidden, shard, linear_backward(up, shard)),
         *norm_backward("mlp.norm", hidden, shard),
     ]
 
@@ -59,11 +58,10 @@ def linear_block_forward(
 ) -> list[Piece]:
     """Return the forward pass of one matrix in the place of a branch."""
     hidden = block.hidden_size
-    saved = shard.element * shard.kept_tokens * hidden
     return [
         *norm_forward(f"{name}.norm", hidden, shard),
         *open_branch_forward(name, hidden, shard),
-        *linear_forward(name, shard.tokens, hidden // shard.tp, hidden, saved),
+        *linear_forward(_square(name, block, shard), shard),
         *close_branch_forward(name, layer, shard),
     ]
 
@@ -73,7 +71,7 @@ def linear_block_backward(
 ) -> list[Piece]:
     """Return the backward pass of one matrix in the place of a branch."""
     hidden = block.hidden_size
-    gemms = linear_backward(name, shard.tokens, hidden // shard.tp, hidden, shard, bias=block.bias)
+    gemms = linear_backward(_square(name, block, shard), shard)
     return [
         *close_branch_backward(name, layer, shard),
         *open_branch_backward(name, hidden, shard, gemms),
@@ -81,17 +79,49 @@ def linear_block_backward(
     ]
 
 
-def _up_width(mlp: MlpSpec, width: int) -> int:
-    """Columns of the up projection, which holds the gate too."""
-    return 2 * width if mlp.gated else width
+def _linears(hidden: int, mlp: MlpSpec, shard: Shard) -> tuple[Linear, Linear]:
+    """Return the up projection, which holds the gate too, and the down projection."""
+    width = mlp.intermediate_size // shard.tp
+    up = Linear(
+        name="mlp.up",
+        tokens=shard.tokens,
+        n=2 * width if mlp.gated else width,
+        k=hidden,
+        part=Part.MLP,
+        kept_tokens=shard.kept_tokens,
+        bias=mlp.bias,
+        target=LoraTarget.FC1,
+    )
+    down = Linear(
+        name="mlp.down",
+        tokens=shard.tokens,
+        n=hidden,
+        k=width,
+        part=Part.MLP,
+        bias=mlp.bias,
+        target=LoraTarget.FC2,
+    )
+    return up, down
 
 
-def _activation(
-    name: str, mlp: MlpSpec, width: int, shard: Shard, *, backward: bool
+def _square(name: str, block: LinearSpec, shard: Shard) -> Linear:
+    return Linear(
+        name=name,
+        tokens=shard.tokens,
+        n=block.hidden_size // shard.tp,
+        k=block.hidden_size,
+        part=Part.ATTENTION if name.startswith("attention") else Part.MLP,
+        kept_tokens=shard.kept_tokens,
+        bias=block.bias,
+    )
+
+
+def activation(
+    name: str, mlp: MlpSpec | MoeSpec, elements: float, shard: Shard, *, backward: bool
 ) -> MemoryBound:
-    """Return the activation's kernel.
+    """Return the kernel of an activation that writes `elements` numbers.
 
-    Plain, it reads and writes `width`, and backward reads two and writes one. Gated, it reads two
+    Plain, it reads and writes them, and backward reads two and writes one. Gated, it reads two
     and writes one, and backward reads three and writes two.
     """
     passes = (5 if backward else 3) if mlp.gated else (3 if backward else 2)
@@ -99,7 +129,7 @@ def _activation(
     if not shard.kernels.fused_activation:
         passes += _UNFUSED_EXTRA_PASSES
         launches += 1
-    size = shard.element * shard.tokens * width
+    size = shard.element * elements
     return MemoryBound(
         name=name,
         bytes=passes * size,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from simulator.errors import InputError, Problem
@@ -9,6 +10,8 @@ from simulator.parallel.layout import ParallelLayout
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import PartitionRule
 
+_ENDS = 2
+"""The embedding and the head, where each counts as a layer."""
 _MOST_SHOWN = 16
 """Stages of a split in an error message."""
 
@@ -23,16 +26,16 @@ def partition_layers(
     Raises:
         InputError: the layers cannot be spread so; names the splits that can.
     """
-    stages = layout.virtual_stages
+    stages = layout.pipeline.way
     if layout.layers_per_stage is not None:
-        return _given(layout.layers_per_stage, layers, stages)
-    if stages > layers:
+        return _given(layout.layers_per_stage, layers, layout)
+    pieces = layers + _ENDS * (rule is PartitionRule.EMBEDDING_COUNTS)
+    if stages > pieces:
         raise InputError(
             Problem(
                 key="layout.pp",
-                rule=f"{layers} layers cannot fill pp x vpp = "
-                f"{layout.pp} x {layout.vpp} = {stages} stages",
-                fix=f"use pp x vpp of at most {layers}",
+                rule=f"{layers} layers cannot fill {_product(layout)} = {stages} stages",
+                fix=f"use {_names(layout)} of at most {pieces}",
             )
         )
     match rule:
@@ -56,6 +59,7 @@ def balanced(layers: int, stages: int) -> tuple[int, ...]:
     return tuple(each + (i < extra) for i in range(stages))
 
 
+@lru_cache(maxsize=64)
 def head_cost(model: ModelSpec) -> float:
     """Return the weights of the output head over those of an average layer."""
     layers = sum(layer.parameters * n for layer, n in model.layer_groups().items())
@@ -79,13 +83,14 @@ def _by_cost(layers: int, stages: int, head: float) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _given(given: tuple[int, ...], layers: int, stages: int) -> tuple[int, ...]:
+def _given(given: tuple[int, ...], layers: int, layout: ParallelLayout) -> tuple[int, ...]:
+    stages = layout.pipeline.way
     if len(given) != stages or sum(given) != layers or min(given) < 0:
         raise InputError(
             Problem(
                 key="layout.layers_per_stage",
                 found=f"{len(given)} numbers that add up to {sum(given)}",
-                rule=f"must be pp x vpp = {stages} numbers of at least 0 that add up to the "
+                rule=f"must be {_names(layout)} = {stages} numbers of at least 0 that add up to the "
                 f"model's {layers} layers",
                 fix=f"for example {_example(layers, stages)}",
             )
@@ -94,15 +99,17 @@ def _given(given: tuple[int, ...], layers: int, stages: int) -> tuple[int, ...]:
 
 
 def _even(layout: ParallelLayout, layers: int) -> tuple[int, ...]:
-    stages = layout.virtual_stages
+    stages = layout.pipeline.way
     if layers % stages:
         legal = [n for n in range(1, layers + 1) if layers % n == 0]
         raise InputError(
             Problem(
                 key="layout.pp",
-                found=f"pp {layout.pp} x vpp {layout.vpp} = {stages}",
-                rule=f"{layers} layers must divide by pp x vpp in this stack",
-                fix=f"pp x vpp of {_listed(legal)}, or layers_per_stage = "
+                found=f"pp {layout.pp} x vpp {layout.vpp} = {stages}"
+                if stages == layout.virtual_stages
+                else f"pp {layout.pp}",
+                rule=f"{layers} layers must divide by {_names(layout)} in this stack",
+                fix=f"{_names(layout)} of {_listed(legal)}, or layers_per_stage = "
                 f"{_example(layers, stages)}",
             )
         )
@@ -113,9 +120,19 @@ def _ends_count(layers: int, stages: int) -> tuple[int, ...]:
     """Embedding and head count as one layer each, cut as evenly as possible."""
     if stages == 1:
         return (layers,)
-    bounds = [0, *accumulate(balanced(layers + 2, stages))]
+    bounds = [0, *accumulate(balanced(layers + _ENDS, stages))]
     inside = [min(max(bound - 1, 0), layers) for bound in bounds]
     return tuple(stop - start for start, stop in pairwise(inside))
+
+
+def _names(layout: ParallelLayout) -> str:
+    """Return what the parts of the model are counted by: DualPipe holds each of pp parts twice."""
+    return "pp x vpp" if layout.pipeline.way == layout.virtual_stages else "pp"
+
+
+def _product(layout: ParallelLayout) -> str:
+    twice = layout.pipeline.way != layout.virtual_stages
+    return f"pp {layout.pp}" if twice else f"pp x vpp = {layout.pp} x {layout.vpp}"
 
 
 def _listed(numbers: list[int]) -> str:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from simulator.hardware.kernel_constants import MemoryClass
 from simulator.parallel.groups import Collective
+from simulator.parallel.quantise import gathered_gradient_element, gathered_input_element
 from simulator.parallel.shard import Shard
 from simulator.parallel.work import Piece
+from simulator.workload.job import LoraTarget, Part
 from simulator.workload.layer import LayerSpec
-from simulator.workload.operator import MemoryBound
+from simulator.workload.operator import Gemm, MemoryBound
 
 MASK_BYTES = 1.0
 _NORM_PASSES, _NORM_BACKWARD_PASSES = 2, 3
@@ -52,23 +54,39 @@ def norm_backward(name: str, hidden: int, shard: Shard) -> list[Piece]:
     ]
 
 
-def open_branch_forward(name: str, hidden: int, shard: Shard) -> list[Piece]:
-    """Return the all-gather in front of a column-parallel layer (sequence parallel only)."""
+def open_branch_forward(
+    name: str, hidden: int, shard: Shard, target: LoraTarget | None = None
+) -> list[Piece]:
+    """Return the all-gather in front of a column-parallel layer (sequence parallel only).
+
+    It sends what the layer was cast to, but 16 bits where an adapter of `target` reads it too.
+    """
     if not shard.sequence_parallel:
         return []
-    return [shard.tensor_comm(f"{name}.gather", Collective.ALL_GATHER, hidden, (name,))]
+    lora = shard.job.lora
+    adapted = lora is not None and target in lora.targets
+    element = gathered_input_element(shard, narrow=True, adapted=adapted)
+    gather = Collective.ALL_GATHER
+    return [shard.tensor_comm(f"{name}.gather", gather, hidden, (name,), element)]
 
 
 def open_branch_backward(name: str, hidden: int, shard: Shard, gemms: list[Piece]) -> list[Piece]:
-    """Return the layer's backward `gemms` with the collectives that run beside them."""
+    """Return the layer's backward `gemms` with the collectives that run beside them.
+
+    A layer without a weight gradient needs its input no more.
+    """
     if shard.tp == 1:
         return gemms
     dgrad, wgrad = f"{name}.dgrad", f"{name}.wgrad"
     if not shard.sequence_parallel:
         reduce = Collective.ALL_REDUCE
         return [*gemms, shard.tensor_comm(f"{name}.grad_input", reduce, hidden, (wgrad,))]
-    gather = shard.tensor_comm(f"{name}.regather", Collective.ALL_GATHER, hidden, (dgrad,))
-    again: list[Piece] = [] if shard.kernels.keeps_gathered else [gather]
+    weights = [piece for piece in gemms if isinstance(piece, Gemm) and piece.name == wgrad]
+    narrow = any(gemm.narrow for gemm in weights)
+    element = gathered_input_element(shard, narrow=narrow, adapted=False)
+    gather = Collective.ALL_GATHER
+    regather = shard.tensor_comm(f"{name}.regather", gather, hidden, (dgrad,), element)
+    again: list[Piece] = [] if shard.kernels.keeps_gathered or not weights else [regather]
     return [
         *again,
         *gemms,
@@ -83,6 +101,13 @@ def close_branch_forward(name: str, layer: LayerSpec, shard: Shard) -> list[Piec
     if shard.tp > 1:
         reduce = Collective.REDUCE_SCATTER if shard.sequence_parallel else Collective.ALL_REDUCE
         pieces.append(shard.tensor_comm(f"{name}.reduce", reduce, hidden, (name,)))
+    return [*pieces, *add_residual_forward(name, layer, shard)]
+
+
+def add_residual_forward(name: str, layer: LayerSpec, shard: Shard) -> list[Piece]:
+    """Return bias, dropout and residual add of a branch whose output is whole on each rank."""
+    hidden = layer.hidden_size
+    pieces: list[Piece] = []
     if _has_post_norms(layer):
         pieces += norm_forward(f"{name}.post_norm", hidden, shard)
     elements = shard.residual_tokens * hidden
@@ -103,6 +128,18 @@ def close_branch_forward(name: str, layer: LayerSpec, shard: Shard) -> list[Piec
 
 def close_branch_backward(name: str, layer: LayerSpec, shard: Shard) -> list[Piece]:
     """Return dropout's backward and the gather of the gradient (sequence parallel only)."""
+    pieces = add_residual_backward(name, layer, shard)
+    if shard.sequence_parallel:
+        part = Part.ATTENTION if name.startswith("attention") else Part.MLP
+        element = gathered_gradient_element(shard, trained=shard.job.trains(part))
+        gather, beside = Collective.ALL_GATHER, (f"{name}.dgrad",)
+        comm = shard.tensor_comm(f"{name}.gather_grad", gather, layer.hidden_size, beside, element)
+        pieces.append(comm)
+    return pieces
+
+
+def add_residual_backward(name: str, layer: LayerSpec, shard: Shard) -> list[Piece]:
+    """Return the backward pass of `add_residual_forward`."""
     hidden = layer.hidden_size
     elements = shard.residual_tokens * hidden
     pieces: list[Piece] = []
@@ -113,9 +150,6 @@ def close_branch_backward(name: str, layer: LayerSpec, shard: Shard) -> list[Pie
         )
     if _has_post_norms(layer):
         pieces += norm_backward(f"{name}.post_norm", hidden, shard)[:1]
-    if shard.sequence_parallel:
-        gather = Collective.ALL_GATHER
-        pieces.append(shard.tensor_comm(f"{name}.gather_grad", gather, hidden, (f"{name}.dgrad",)))
     return pieces
 
 

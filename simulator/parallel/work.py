@@ -25,6 +25,13 @@ class CommWork:
     hidden_by: tuple[str, ...] = ()
     hidden_fraction: float = 0.0
     count: int = 1
+    algorithm: str | None = None
+    """The collective algorithm; None is the library's own choice."""
+    network_share: float = 1.0
+    """Bytes that leave the scale-up domain over those of a plain all-to-all of `payload`: below 1
+    where one copy of a token serves several experts of a domain."""
+    buffer: float = 0.0
+    """Bytes that it writes beside what the block keeps, alive until what it feeds has run."""
 
 
 Piece = Operator | CommWork
@@ -43,6 +50,11 @@ class Block:
         return sum(piece.saved for piece in self.pieces if not isinstance(piece, CommWork))
 
     @property
+    def buffer(self) -> float:
+        """Bytes of the largest buffer of its collectives."""
+        return max((p.buffer for p in self.pieces if isinstance(p, CommWork)), default=0.0)
+
+    @property
     def model_flops(self) -> float:
         """FLOP of this rank as MFU counts them."""
         return sum(piece.model_flops for piece in self.pieces if not isinstance(piece, CommWork))
@@ -54,12 +66,26 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputation:
+    """What one layer computes again, and what that frees."""
+
+    again: tuple[Piece, ...]
+    """In the order in which they run."""
+    freed: float
+    """Bytes of one micro-batch that are not kept."""
+    transient: float
+    """Bytes that are back at once while the backward pass runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PassPair:
     """The forward and the backward pass over the same part of the model.
 
     `recompute` is what the backward pass computes again first; `kept` are the bytes of activations
     that one micro-batch holds between the two passes, `transient` those that exist only while the
-    backward pass runs.
+    backward pass runs. Of `kept`, `kept_for_weights` stay until the weight gradients are computed
+    where that is put off (zero-bubble schedules). `offloaded` bytes are not in `kept`: they wait in
+    host memory.
     """
 
     forward: Block
@@ -67,3 +93,5 @@ class PassPair:
     recompute: Block
     kept: float
     transient: float
+    kept_for_weights: float = 0.0
+    offloaded: float = 0.0

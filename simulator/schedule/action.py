@@ -11,6 +11,9 @@ class ActionKind(StrEnum):
 
     FORWARD = "F"
     BACKWARD = "B"
+    """Input and weight gradients together."""
+    BACKWARD_INPUT = "I"
+    BACKWARD_WEIGHT = "W"
 
 
 class Action(NamedTuple):

@@ -13,9 +13,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from simulator.parallel.layout import ScheduleName
+from simulator.parallel.placement import PipelineShape, Placement
 from simulator.parallel.program import WHOLE_CHUNK
 from simulator.schedule.action import Action, ActionKind
-from simulator.schedule.registry import build_schedule
+from simulator.schedule.registry import (
+    PLAIN,
+    ScheduleOptions,
+    build_schedule,
+    pipeline_shape,
+)
 from simulator.schedule.verify import PassNumbers, in_dependency_order
 
 NO_TASK = -1
@@ -55,6 +61,10 @@ class WorkKind(IntEnum):
     """Parameter server: updated parameters of a chunk."""
     AVERAGE = 11
     """Local SGD: parameters of a chunk."""
+    BACKWARD_INPUT = 12
+    """The part of a backward pass that the stage before waits for."""
+    BACKWARD_WEIGHT = 13
+    """Weight gradients, put off."""
 
 
 class Work(NamedTuple):
@@ -99,6 +109,12 @@ class GraphShape:
     """What follows the optimizer on the data stream of each chunk; JOIN for nothing."""
     head_gather: bool
     """Whether ZeRO-1 parameters are gathered at the start of the step, under the forward pass."""
+    options: ScheduleOptions = PLAIN
+
+    @property
+    def pipeline(self) -> PipelineShape:
+        """Which stage runs which place."""
+        return pipeline_shape(self.schedule, self.pp, self.vpp, self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +151,15 @@ class _Rank:
     """Compute tasks that used a gathered segment, in order."""
 
 
+_WORK_KINDS = {
+    ActionKind.FORWARD: WorkKind.FORWARD,
+    ActionKind.BACKWARD: WorkKind.BACKWARD,
+    ActionKind.BACKWARD_INPUT: WorkKind.BACKWARD_INPUT,
+    ActionKind.BACKWARD_WEIGHT: WorkKind.BACKWARD_WEIGHT,
+}
+_YIELDS_GRADIENTS = (ActionKind.BACKWARD, ActionKind.BACKWARD_WEIGHT)
+
+
 class _Builder:
     """Owns the growing lists of one graph."""
 
@@ -143,23 +168,33 @@ class _Builder:
         self.index: dict[Work, int] = {}
         self.columns: tuple[list[int], ...] = ([], [], [], [], [])
         self.ranks = [_Rank() for _ in range(shape.pp)]
-        self.numbers = PassNumbers(pp=shape.pp, vpp=shape.vpp, micro_batches=shape.micro_batches)
+        self.pipeline = pipeline = shape.pipeline
+        self.numbers = PassNumbers(pipeline, shape.micro_batches)
+        places = range(pipeline.places)
+        self.stages = [pipeline.stage(place) for place in places]
+        self.sends = {
+            ActionKind.FORWARD: [pipeline.sends_on(place) for place in places],
+            ActionKind.BACKWARD: [pipeline.sends_back(place) for place in places],
+        }
+        self.sends[ActionKind.BACKWARD_INPUT] = self.sends[ActionKind.BACKWARD]
         self.arrival = [NO_TASK] * self.numbers.count
         self.head_gathers: dict[int, list[int]] = {}
         self.chunk_works: dict[int, Work] = {}
 
     def build(self) -> TaskGraph:
         shape = self.shape
-        schedule = build_schedule(shape.schedule, shape.pp, shape.vpp, shape.micro_batches)
+        schedule = build_schedule(
+            shape.schedule, shape.pp, shape.vpp, shape.micro_batches, shape.options
+        )
         if shape.head_gather:
             self._gather_at_start()
         last_pass = {
             (stage, action.chunk): action
             for stage, actions in enumerate(schedule)
             for action in actions
-            if action.kind is ActionKind.BACKWARD
+            if action.kind in _YIELDS_GRADIENTS
         }
-        for action in in_dependency_order(schedule, shape.vpp):
+        for action in in_dependency_order(schedule, shape.vpp, self.pipeline.placement):
             is_last = last_pass[action.stage, action.chunk] is action
             self._pass(action, is_last)
         self._close_step()
@@ -204,7 +239,7 @@ class _Builder:
     def _gather_at_start(self) -> None:
         """Gather updated parameters segment by segment; the first forward pass waits for each."""
         for place, segments in enumerate(self.shape.segments):
-            stage = place % self.shape.pp
+            stage = self.stages[place]
             self.head_gathers[place] = [
                 self._add(Work(WorkKind.GATHER, stage, place, segment), StreamKind.DATA)
                 for segment in range(segments)
@@ -212,20 +247,23 @@ class _Builder:
 
     def _pass(self, action: Action, is_last: bool) -> None:
         shape = self.shape
-        place = action.chunk * shape.pp + action.stage
+        place = self.numbers.place[action.stage][action.chunk]
         needed = self.numbers.needed(action)
         arrival = self.arrival[needed] if needed >= 0 else NO_TASK
         forward = action.kind is ActionKind.FORWARD
-        reduces = not forward and (
+        gathers_anew = shape.gathers and action.kind is not ActionKind.BACKWARD_WEIGHT
+        reduces = action.kind in _YIELDS_GRADIENTS and (
             shape.sync is Sync.EVERY_PASS or (shape.sync is Sync.LAST_PASS and is_last)
         )
         gathers = self.head_gathers.pop(place, []) if forward else []
-        if shape.gathers or reduces or gathers:
+        if gathers_anew or reduces or gathers:
             done = self._segmented(action, place, arrival, gathers, reduces=reduces)
         else:
-            work = self._chunk_work(WorkKind.FORWARD if forward else WorkKind.BACKWARD, place)
+            work = self._chunk_work(_WORK_KINDS[action.kind], place)
             done = self._append(work, StreamKind.COMPUTE, arrival, NO_TASK, action.micro_batch)
-        self.arrival[self.numbers.of(action)] = self._send(action, place, done)
+        if action.kind is not ActionKind.BACKWARD_WEIGHT:
+            done = self._send(action, place, done)
+        self.arrival[self.numbers.of(action)] = done
 
     def _segmented(
         self, action: Action, place: int, arrival: int, gathers: list[int], *, reduces: bool
@@ -236,20 +274,22 @@ class _Builder:
         prefetch does.
         """
         forward = action.kind is ActionKind.FORWARD
-        kind = WorkKind.FORWARD if forward else WorkKind.BACKWARD
+        gathers_anew = self.shape.gathers and action.kind is not ActionKind.BACKWARD_WEIGHT
+        kind = _WORK_KINDS[action.kind]
         count = self.shape.segments[place]
         order = range(count) if forward else reversed(range(count))
         pending = done = NO_TASK
         for segment in order:
             gather = gathers[segment] if gathers else NO_TASK
-            if self.shape.gathers:
+            if gathers_anew:
                 gather = self._gather(action.stage, place, segment)
             if pending != NO_TASK:
                 self._reduce(action.stage, place, segment + 1, pending)
             work = Work(kind, action.stage, place, segment)
             micro_batch = action.micro_batch
             done = self._add(work, StreamKind.COMPUTE, arrival, gather, micro_batch=micro_batch)
-            self.ranks[action.stage].gathered.append(done)
+            if gathers_anew or gather != NO_TASK:
+                self.ranks[action.stage].gathered.append(done)
             arrival, pending = NO_TASK, done if reduces else NO_TASK
         if pending != NO_TASK:
             self._reduce(action.stage, place, 0, pending)
@@ -266,12 +306,11 @@ class _Builder:
 
     def _send(self, action: Action, place: int, done: int) -> int:
         """Add the transfer to the next stage; return the task after which its data are there."""
-        shape, forward = self.shape, action.kind is ActionKind.FORWARD
-        edge = shape.pp * shape.vpp - 1 if forward else 0
-        if place == edge or shape.pp == 1:
+        if not self.sends[action.kind][place]:
             return done
+        forward = action.kind is ActionKind.FORWARD
         kind = WorkKind.SEND_FORWARD if forward else WorkKind.SEND_BACKWARD
-        stream = StreamKind.COMPUTE if shape.blocking_send else StreamKind.SEND
+        stream = StreamKind.COMPUTE if self.shape.blocking_send else StreamKind.SEND
         work = self._chunk_work(kind, place)
         return self._append(work, stream, done, NO_TASK, action.micro_batch)
 
@@ -280,16 +319,23 @@ class _Builder:
         key = len(WorkKind) * place + kind
         work = self.chunk_works.get(key)
         if work is None:
-            work = self.chunk_works[key] = Work(kind, place % self.shape.pp, place)
+            work = self.chunk_works[key] = Work(kind, self.stages[place], place)
         return work
+
+    def _reduce_chunk(self, place: int) -> None:
+        """Reduce a chunk whole; where another stage holds its other copy, wait for that one too."""
+        stage = self.stages[place]
+        after = [self.ranks[stage].last_compute]
+        if self.pipeline.placement is Placement.BIDIRECTIONAL:
+            after.append(self.ranks[self.shape.pp - 1 - stage].last_compute)
+        self._add(Work(WorkKind.REDUCE, stage, place, WHOLE_CHUNK), StreamKind.DATA, *after)
 
     def _close_step(self) -> None:
         """Reduce what is left, join all stages for the gradient norm, update, spread parameters."""
         shape = self.shape
         if shape.sync is Sync.AFTER:
-            for place in reversed(range(shape.pp * shape.vpp)):
-                stage = place % shape.pp
-                self._reduce(stage, place, WHOLE_CHUNK, self.ranks[stage].last_compute)
+            for place in reversed(range(self.pipeline.places)):
+                self._reduce_chunk(place)
         if shape.tied:
             ends = [rank.last_compute for rank in (self.ranks[0], self.ranks[-1])]
             ends += [self.ranks[0].last_data, self.ranks[-1].last_data]
@@ -300,5 +346,5 @@ class _Builder:
         for stage in range(shape.pp):
             update = self._add(Work(WorkKind.OPTIMIZER, stage), StreamKind.COMPUTE, norm)
             if shape.tail is not WorkKind.JOIN:
-                for place in range(stage, shape.pp * shape.vpp, shape.pp):
+                for place in self.pipeline.places_of(stage):
                     self._add(Work(shape.tail, stage, place), StreamKind.DATA, update)

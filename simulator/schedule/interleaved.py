@@ -4,45 +4,54 @@ from __future__ import annotations
 
 from simulator.schedule.action import Action, ActionKind, Schedule, StageActions
 
+_Pass = tuple[int, int]
+"""(micro-batch, chunk)."""
 
-def interleaved(pp: int, vpp: int, micro_batches: int) -> Schedule:
+
+def interleaved(pp: int, vpp: int, micro_batches: int, group_size: int | None = None) -> Schedule:
     """Return Megatron-LM's interleaved 1F1B; the bubble is (pp - 1) x (f + b) / vpp.
 
-    `micro_batches` must be a multiple of `pp`.
-    Source: Narayanan et al. 2021 (SC'21), section 2.2.2, and Megatron-LM
-    `forward_backward_pipelining_with_interleaving`.
+    A chunk runs `group_size` micro-batches in a row (None: pp, the depth-first order of the paper;
+    more is broader, holds more activations and leaves transfers more time). The last group may be
+    smaller, but not below pp.
+    Source: Narayanan et al. 2021 (SC'21), section 2.2.2; Megatron-Core 0.9
+    core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving and
+    get_schedule_table (`--microbatch-group-size-per-virtual-pipeline-stage`).
     """
-    assert micro_batches % pp == 0, "interleaving needs micro-batches in groups of pp"
+    order = passes_in_groups(vpp, micro_batches, group_size or pp)
     return tuple(
-        _stage(stage, interleaved_warm_up(stage, pp, vpp, micro_batches), pp, vpp, micro_batches)
+        _stage(stage, _warm_up(stage, pp, vpp, micro_batches, group_size), order, vpp)
         for stage in range(pp)
     )
 
 
-def interleaved_warm_up(stage: int, pp: int, vpp: int, micro_batches: int) -> int:
+def passes_in_groups(vpp: int, micro_batches: int, group: int) -> list[_Pass]:
+    """Return (micro-batch, chunk) in the order of the forward passes of a stage.
+
+    >>> passes_in_groups(2, 3, 2)
+    [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0), (2, 1)]
+    """
+    return [
+        (i, chunk)
+        for start in range(0, micro_batches, group)
+        for chunk in range(vpp)
+        for i in range(start, min(start + group, micro_batches))
+    ]
+
+
+def _warm_up(stage: int, pp: int, vpp: int, micro_batches: int, group_size: int | None) -> int:
     """Return the forward passes of a stage before its first pair of forward and backward."""
     total = micro_batches * vpp
-    if micro_batches == pp:
+    if group_size is None and micro_batches == pp:
         return total
-    return min((pp - stage - 1) * 2 + (vpp - 1) * pp, total)
+    return min((pp - stage - 1) * 2 + (vpp - 1) * (group_size or pp), total)
 
 
-def _stage(stage: int, warm_up: int, pp: int, vpp: int, micro_batches: int) -> StageActions:
-    total = micro_batches * vpp
-    forward = [Action(stage, ActionKind.FORWARD, *_place(i, pp, vpp)) for i in range(total)]
-    backward = [_backward(stage, i, pp, vpp) for i in range(total)]
+def _stage(stage: int, warm_up: int, order: list[_Pass], vpp: int) -> StageActions:
+    total = len(order)
+    forward = [Action(stage, ActionKind.FORWARD, i, c) for i, c in order]
+    backward = [Action(stage, ActionKind.BACKWARD, i, vpp - 1 - c) for i, c in order]
     actions = forward[:warm_up]
     for i in range(total - warm_up):
         actions += (forward[warm_up + i], backward[i])
     return tuple(actions + backward[total - warm_up :])
-
-
-def _place(index: int, pp: int, vpp: int) -> tuple[int, int]:
-    """Return (micro-batch, chunk) of the `index`-th forward pass of a stage."""
-    group, inside = divmod(index, pp * vpp)
-    return group * pp + inside % pp, inside // pp
-
-
-def _backward(stage: int, index: int, pp: int, vpp: int) -> Action:
-    micro_batch, chunk = _place(index, pp, vpp)
-    return Action(stage, ActionKind.BACKWARD, micro_batch, vpp - 1 - chunk)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from simulator.parallel.layout import ZERO_GRADIENTS, DataParallel
+from simulator.parallel.placement import Placement
 from simulator.parallel.program import StepProgram
 from simulator.schedule.graph import GraphShape, Sync, WorkKind
+from simulator.schedule.registry import schedule_options
 
 
 def graph_shape(program: StepProgram, *, averages: bool = False) -> GraphShape:
@@ -24,17 +26,21 @@ def graph_shape(program: StepProgram, *, averages: bool = False) -> GraphShape:
         tied=program.ties_stages,
         tail=_tail(program, averages) if not head_gather else WorkKind.JOIN,
         head_gather=head_gather,
+        options=schedule_options(layout),
     )
 
 
 def _gathers_after_update(program: StepProgram) -> bool:
-    return program.layout.zero_stage in (1, 2) and program.data_group.size > 1
+    return program.layout.zero_stage in (1, 2) and program.shards
 
 
 def _sync(program: StepProgram) -> Sync:
     layout = program.layout
-    if layout.data_ranks == 1 or layout.data_parallel is DataParallel.LOCAL_SGD:
+    if not program.has_copies or layout.data_parallel is DataParallel.LOCAL_SGD:
         return Sync.NEVER
+    # The copies of DualPipe reduce after the last pass of both.
+    if layout.pipeline.placement is Placement.BIDIRECTIONAL:
+        return Sync.AFTER
     if layout.data_parallel is DataParallel.PARAMETER_SERVER:
         return Sync.AFTER
     if layout.zero_stage >= ZERO_GRADIENTS:
@@ -44,7 +50,7 @@ def _sync(program: StepProgram) -> Sync:
 
 def _tail(program: StepProgram, averages: bool) -> WorkKind:
     """Return what spreads the new parameters after the update."""
-    if program.layout.data_ranks == 1:
+    if not program.has_copies:
         return WorkKind.JOIN
     match program.layout.data_parallel:
         case DataParallel.PARAMETER_SERVER:

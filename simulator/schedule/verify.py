@@ -1,79 +1,100 @@
-"""Checks of a schedule before it is trusted: completeness, deadlock, activations in flight."""
+"""Checks of a schedule before it is trusted: completeness and deadlock."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
 
-from simulator.parallel.layout import ScheduleName
-from simulator.parallel.memory import InFlight
+from simulator.parallel.placement import NO_PLACE, PipelineShape, Placement
 from simulator.schedule.action import Action, ActionKind, Schedule, StageActions
-from simulator.schedule.registry import build_schedule
+
+_WHOLE = [ActionKind.FORWARD, ActionKind.BACKWARD]
+_SPLIT = [ActionKind.FORWARD, ActionKind.BACKWARD_INPUT, ActionKind.BACKWARD_WEIGHT]
 
 
 class ScheduleError(AssertionError):
     """A schedule of ours is wrong: incomplete or deadlocked."""
 
+    def __init__(self, message: str, stuck: tuple[Action, ...] = ()) -> None:
+        super().__init__(message)
+        self.stuck = stuck
+        """The next action of each stage that waits for ever."""
 
-def dependency(action: Action, pp: int, vpp: int) -> Action | None:
+
+def dependency(
+    action: Action, pp: int, vpp: int, placement: Placement = Placement.LOOP
+) -> Action | None:
     """Return the action that must be over before `action` may start, or None.
 
-    A forward pass needs the forward pass of the virtual stage before; a backward pass that of the
-    virtual stage behind, and on the last virtual stage its own forward pass.
+    A forward pass needs the forward pass of the place before; a backward pass, whole or of the
+    input alone, that of the place behind, and on the last place its own forward pass; a weight
+    gradient its own input gradient. Of a backward pass that is split the input part is named.
     """
+    shape = PipelineShape(pp=pp, vpp=vpp, placement=placement)
     stage, kind, micro_batch, chunk = action
-    place = chunk * pp + stage
-    if kind is ActionKind.FORWARD:
-        return Action((place - 1) % pp, kind, micro_batch, (place - 1) // pp) if place else None
-    if place == pp * vpp - 1:
-        return Action(stage, ActionKind.FORWARD, micro_batch, chunk)
-    return Action((place + 1) % pp, kind, micro_batch, (place + 1) // pp)
+    place = shape.place(stage, chunk)
+    if kind is ActionKind.BACKWARD_WEIGHT:
+        return Action(stage, ActionKind.BACKWARD_INPUT, micro_batch, chunk)
+    forward = kind is ActionKind.FORWARD
+    needed = shape.before(place) if forward else shape.behind(place)
+    if needed == NO_PLACE:
+        return None if forward else Action(stage, ActionKind.FORWARD, micro_batch, chunk)
+    return Action(shape.stage(needed), kind, micro_batch, needed // pp)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PassNumbers:
-    """Numbers the passes of a step from 0, so that what is known of them can stand in lists."""
+    """Numbers the passes of a step from 0, so that what is known of them can stand in lists.
 
-    pp: int
-    vpp: int
-    micro_batches: int
+    Forward passes come first, by place; then backward passes, whole or of the input, which yield
+    the same; then weight gradients.
+    """
 
-    @property
-    def count(self) -> int:
-        """Passes in all."""
-        return 2 * self.pp * self.vpp * self.micro_batches
+    def __init__(self, shape: PipelineShape, micro_batches: int) -> None:
+        places = shape.places
+        self.count = 3 * places * micro_batches
+        self.micro_batches = micro_batches
+        self.place = [shape.places_of(stage) for stage in range(shape.pp)]
+        before = [shape.before(p) for p in range(places)]
+        behind = [shape.behind(p) for p in range(places)]
+        back = [p if b == NO_PLACE else places + b for p, b in enumerate(behind)]
+        own = range(places, 2 * places)
+        self._needed = {
+            ActionKind.FORWARD: before,
+            ActionKind.BACKWARD: back,
+            ActionKind.BACKWARD_INPUT: back,
+            ActionKind.BACKWARD_WEIGHT: own,
+        }
+        self._own = {
+            ActionKind.FORWARD: 0,
+            ActionKind.BACKWARD: places,
+            ActionKind.BACKWARD_INPUT: places,
+            ActionKind.BACKWARD_WEIGHT: 2 * places,
+        }
 
     def of(self, action: Action) -> int:
-        """Return the number of a pass: forward passes by virtual stage, then backward passes."""
+        """Return the number of a pass."""
         stage, kind, micro_batch, chunk = action
-        place = chunk * self.pp + stage
-        if kind is ActionKind.BACKWARD:
-            place += self.pp * self.vpp
-        return place * self.micro_batches + micro_batch
+        return (self._own[kind] + self.place[stage][chunk]) * self.micro_batches + micro_batch
 
     def needed(self, action: Action) -> int:
         """Return the number of the pass that `dependency` names, or -1 for none."""
         stage, kind, micro_batch, chunk = action
-        place, last = chunk * self.pp + stage, self.pp * self.vpp - 1
-        if kind is ActionKind.FORWARD:
-            return (place - 1) * self.micro_batches + micro_batch if place else -1
-        behind = last if place == last else last + 2 + place
-        return behind * self.micro_batches + micro_batch
+        needed = self._needed[kind][self.place[stage][chunk]]
+        return needed * self.micro_batches + micro_batch if needed >= 0 else -1
 
 
-def in_dependency_order(schedule: Schedule, vpp: int) -> Iterator[Action]:
+def in_dependency_order(
+    schedule: Schedule, vpp: int, placement: Placement = Placement.LOOP
+) -> Iterator[Action]:
     """Yield all actions so that each comes after what it depends on and after its predecessor.
 
     Raises:
         ScheduleError: the stages wait for each other for ever.
     """
     remaining = sum(map(len, schedule))
-    numbers = PassNumbers(
-        pp=len(schedule),
-        vpp=vpp,
-        micro_batches=1 + max(action.micro_batch for actions in schedule for action in actions),
-    )
+    shape = PipelineShape(pp=len(schedule), vpp=vpp, placement=placement)
+    most = 1 + max(action.micro_batch for actions in schedule for action in actions)
+    numbers = PassNumbers(shape, most)
     done = bytearray(numbers.count)
     position = [0] * len(schedule)
     while remaining:
@@ -90,48 +111,40 @@ def in_dependency_order(schedule: Schedule, vpp: int) -> Iterator[Action]:
             position[stage] = at
             remaining -= at - start
         if remaining == before:
-            stuck = [str(a[i]) for a, i in zip(schedule, position, strict=True) if i < len(a)]
-            raise ScheduleError(f"deadlock at {', '.join(stuck)}")
+            stuck = tuple(a[i] for a, i in zip(schedule, position, strict=True) if i < len(a))
+            raise ScheduleError(f"deadlock at {', '.join(map(str, stuck))}", stuck)
 
 
-def check_complete(schedule: Schedule, vpp: int, micro_batches: int) -> None:
+def check_complete(
+    schedule: Schedule, vpp: int, micro_batches: int, placement: Placement = Placement.LOOP
+) -> None:
     """Raise `ScheduleError` unless each stage runs every pass exactly once."""
+    shape = PipelineShape(pp=len(schedule), vpp=vpp, placement=placement)
     for stage, actions in enumerate(schedule):
-        expected = {
-            Action(stage, kind, i, c)
-            for kind in ActionKind
-            for i in range(micro_batches)
-            for c in range(vpp)
-        }
-        if set(actions) != expected or len(actions) != len(expected):
-            raise ScheduleError(f"stage {stage}: {len(actions)} actions, {len(expected)} expected")
+        wrong = wrong_passes(actions, stage, shape, micro_batches)
+        if wrong:
+            named = ", ".join(f"{count} x {action}" for action, count in wrong.items())
+            raise ScheduleError(f"stage {stage}: {named}")
 
 
-def in_flight(name: ScheduleName, pp: int, vpp: int, micro_batches: int) -> tuple[InFlight, ...]:
-    """Return, for each stage, the activations alive when most are (chunks are of like size).
+def wrong_passes(
+    actions: StageActions, stage: int, shape: PipelineShape, micro_batches: int
+) -> dict[Action, int]:
+    """Return how often each pass stands in a stage's list that should, or should not, once.
 
-    Past the warm-up the one-forward-one-backward schedules hold a constant number, so that
-    2 pp micro-batches (a group more than any warm-up needs) stand for any larger number.
+    A backward pass is whole, or an input gradient and a weight gradient.
     """
-    enough = micro_batches if name is ScheduleName.GPIPE else min(micro_batches, 2 * pp)
-    return _in_flight(name, pp, vpp, enough)
+    found = Counter(actions)
+    expected = {
+        Action(stage, kind, i, chunk)
+        for chunk, place in enumerate(shape.places_of(stage))
+        for i in shape.micro_batches(place, micro_batches)
+        for kind in _kinds(found, stage, i, chunk)
+    }
+    return {a: found[a] for a in sorted(expected | found.keys()) if found[a] != (a in expected)}
 
 
-@lru_cache(maxsize=1024)
-def _in_flight(name: ScheduleName, pp: int, vpp: int, micro_batches: int) -> tuple[InFlight, ...]:
-    return tuple(_worst(actions) for actions in build_schedule(name, pp, vpp, micro_batches))
-
-
-def _worst(actions: StageActions) -> InFlight:
-    alive: dict[int, int] = {}
-    worst: dict[int, int] = {}
-    total = most = 0
-    moment = actions[0]
-    for action in actions:
-        step = 1 if action.kind is ActionKind.FORWARD else -1
-        alive[action.chunk] = alive.get(action.chunk, 0) + step
-        total += step
-        if total > most:
-            most, worst, moment = total, dict(alive), action
-    text = f"backward pass after forward of micro-batch {moment.micro_batch}, chunk {moment.chunk}"
-    return InFlight(by_chunk=worst, moment=text)
+def _kinds(found: Counter[Action], stage: int, micro_batch: int, chunk: int) -> list[ActionKind]:
+    whole = Action(stage, ActionKind.BACKWARD, micro_batch, chunk)
+    halves = [Action(stage, kind, micro_batch, chunk) for kind in _SPLIT[1:]]
+    return _SPLIT if not found[whole] and any(found[half] for half in halves) else _WHOLE

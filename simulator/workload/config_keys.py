@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
 from simulator.files import FileRecord
-from simulator.workload.model_parts import MAX_LAYERS, Heads, Layers, LayerType, Width
+from simulator.workload.model_parts import (
+    MAX_EXPERTS,
+    MAX_LAYERS,
+    MAX_WIDTH,
+    Heads,
+    Layers,
+    LayerType,
+    Width,
+)
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "hidden_size": ("n_embd", "n_embed", "d_model", "model_dim"),
@@ -32,6 +40,17 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "activation_fn_name",
         "activation",
     ),
+    "num_experts": ("num_local_experts", "n_routed_experts", "moe_num_experts"),
+    "num_experts_per_tok": (
+        "num_experts_per_token",
+        "experts_per_token",
+        "moe_top_k",
+        "moe_topk",
+        "moe_k",
+    ),
+    "n_shared_experts": ("num_shared_experts", "num_shared_expert", "moe_num_shared_experts"),
+    "dbrx_attn_config": ("attn_config",),
+    "dbrx_ffn_config": ("ffn_config",),
 }
 """Commonest name -> what other architectures call the same."""
 PREFERRED = ("hidden_activation", "padded_vocab_size", "n_embed")
@@ -43,6 +62,10 @@ Flag = bool | None
 Size = Width | None
 Index = Annotated[int, Field(ge=0, le=MAX_LAYERS)]
 Name = Annotated[str, Field(min_length=1, max_length=40)]
+Count = Annotated[int, Field(ge=0, le=MAX_EXPERTS)]
+Breadth = Annotated[int, Field(ge=0, le=MAX_WIDTH)]
+"""A width that may be absent, which some files write as 0."""
+Indices = tuple[Index, ...] | None
 
 
 class ConfigKeys(FileRecord):
@@ -110,6 +133,39 @@ class ConfigKeys(FileRecord):
     ffn_with_glu: Flag = None
     share_input_output_layers: Flag = None
     ffn_dim_divisor: Size = None
+    num_experts: Count | tuple[Count, ...] | None = None
+    num_experts_per_tok: Count | tuple[Count, ...] | None = None
+    moe_intermediate_size: Breadth | tuple[Breadth, ...] | None = None
+    n_shared_experts: Count | tuple[Count, ...] | None = None
+    shared_expert_intermediate_size: Breadth | None = None
+    shared_intermediate_size: Breadth | None = None
+    n_group: Count | None = None
+    topk_group: Count | None = None
+    topk_method: Name | None = None
+    first_k_dense_replace: Index | None = None
+    moe_layer_freq: Layers | None = None
+    decoder_sparse_step: Layers | None = None
+    interleave_moe_layer_step: Layers | None = None
+    mlp_only_layers: Indices = None
+    moe_layers: Indices = None
+    mlp_layer_types: tuple[Literal["dense", "sparse"], ...] | None = None
+    moe_layer_start_index: Index | None = None
+    moe_layer_end_index: Annotated[int, Field(ge=-1, le=MAX_LAYERS)] | None = None
+    moe_layer_interval: Layers | None = None
+    intermediate_size_mlp: Size = None
+    num_nextn_predict_layers: Annotated[int, Field(ge=0, le=64)] | None = None
+    use_mla: Flag = None
+    q_lora_rank: Breadth | None = None
+    kv_lora_rank: Breadth | None = None
+    qk_nope_head_dim: Breadth | None = None
+    qk_rope_head_dim: Breadth | None = None
+    v_head_dim: Breadth | None = None
+    attention_chunk_size: Size = None
+    lm_head_bias: Flag = None
+    attn_type_list: tuple[Index, ...] | None = None
+    use_routing_bias: Flag = None
+    dbrx_attn_config: DbrxAttnConfig | None = None
+    dbrx_ffn_config: DbrxFfnConfig | None = None
 
 
 class AttnType(StrEnum):
@@ -144,3 +200,30 @@ class FfnConfig(FileRecord):
     model_config = ConfigDict(extra="ignore")
 
     ffn_type: Annotated[str, Field(pattern="^(mptmlp|mptglu)$")] = "mptmlp"
+
+
+class DbrxAttnConfig(FileRecord):
+    """What DBRX's `attn_config` says that matters here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    kv_n_heads: Heads = 1
+
+
+class ActivationConfig(FileRecord):
+    """What DBRX's `ffn_act_fn` says that matters here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: Name = "silu"
+
+
+class DbrxFfnConfig(FileRecord):
+    """What DBRX's `ffn_config` says; sizes are not guessed."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    ffn_hidden_size: Width
+    moe_num_experts: Annotated[int, Field(ge=1, le=MAX_EXPERTS)]
+    moe_top_k: Annotated[int, Field(ge=1, le=MAX_EXPERTS)]
+    ffn_act_fn: ActivationConfig | None = None

@@ -31,10 +31,7 @@ def text_model(data: Mapping[str, Any], where: str) -> Source:
     key = next((key for key in TEXT_CONFIGS if isinstance(data.get(key), Mapping)), None)
     if key is None:
         architecture = _find(_model_type(data, where), where)
-        named = _class_type(data)
-        if named in UNSUPPORTED:
-            # The class is what runs, whatever model_type says.
-            _find(named, where, key="architectures")
+        _check_class(architecture, data, where)
         notes = _class_note(data)
         return Source(table=data, architecture=architecture, where=where, notes=notes)
     outer = data.get("model_type")
@@ -43,11 +40,14 @@ def text_model(data: Mapping[str, Any], where: str) -> Source:
     table = dict(data[key])
     if "tie_word_embeddings" not in table and "tie_word_embeddings" in data:
         table["tie_word_embeddings"] = data["tie_word_embeddings"]
-    inner = table.get("model_type") or ("llama" if outer in ("llava", "llava_next") else outer)
+    inner = table.get("model_type") or _class_type(table)
+    inner = inner or ("llama" if outer in ("llava", "llava_next") else outer)
+    architecture = _find(str(inner), where)
+    _check_class(architecture, table, where, prefix=f"{key}.")
     note = f"only the language model in {key} is taken; all else of {outer!r} is left out"
     return Source(
         table=table,
-        architecture=_find(str(inner), where),
+        architecture=architecture,
         where=where,
         prefix=f"{key}.",
         notes=(note,),
@@ -82,8 +82,39 @@ def _class_type(data: Mapping[str, Any]) -> str | None:
     first = _first_class(data)
     for suffix in CLASS_SUFFIXES:
         first = first.removesuffix(suffix)
-    plain = {name.lower().replace("_", ""): name for name in [*ARCHITECTURES, *UNSUPPORTED]}
-    return plain.get(first.lower())
+    plain = {_squeezed(name): name for name in [*ARCHITECTURES, *UNSUPPORTED]}
+    return plain.get(_squeezed(first))
+
+
+def _squeezed(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _check_class(
+    architecture: Architecture, data: Mapping[str, Any], where: str, *, prefix: str = ""
+) -> None:
+    """Raise where `architectures` names what is not modelled, or only one has experts.
+
+    The class is what runs, whatever model_type says.
+    """
+    named = _class_type(data)
+    if named in UNSUPPORTED:
+        _find(named, where, key=f"{prefix}architectures")
+    if named is None or _has_experts(ARCHITECTURES[named]) == _has_experts(architecture):
+        return
+    raise InputError(
+        Problem(
+            where=where,
+            key=f"{prefix}architectures",
+            found=repr(_first_class(data)),
+            rule=f"contradicts model_type {data.get('model_type')!r}: only one of them has experts",
+            fix="write the model_type and the class of the same model",
+        )
+    )
+
+
+def _has_experts(architecture: Architecture) -> bool:
+    return not {"num_experts", "dbrx_ffn_config"}.isdisjoint(architecture.keys)
 
 
 def _class_note(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,6 +138,6 @@ def _find(kind: str, where: str, *, key: str = "model_type") -> Architecture:
         problem = replace(
             problem,
             rule=f"this architecture has {UNSUPPORTED[kind]}, which is not modelled yet",
-            fix="use a dense decoder-only model",
+            fix="use a decoder of softmax attention with dense or expert layers",
         )
     raise UnsupportedError(problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,8 @@ from simulator.files import parse_record
 from simulator.workload.config_keys import ALIASES, MAY_DIFFER, PREFERRED, ConfigKeys
 from simulator.workload.config_source import Source
 
+SPEC_TABLES = ("moe.", "mla.")
+"""Tables of a model description whose keys stand at the top of a config."""
 REQUIRED = (
     "hidden_size",
     "num_hidden_layers",
@@ -29,6 +32,12 @@ COMMON = frozenset(
     }
 )
 """Keys that every architecture reads."""
+NULL_SUFFICES = frozenset({"q_lora_rank"})
+"""Keys that must be there, if only to say that there is none."""
+UNION_LABEL = re.compile(r"constrained-.*|tuple\[.*")
+"""What pydantic adds to a key that may be a number or a list, for each of the two."""
+EXPERT_KEY = re.compile("expert|moe")
+"""In the names of keys that only a mixture of experts needs."""
 NULL_IS_A_VALUE = frozenset(
     {
         "num_key_value_heads",
@@ -37,6 +46,10 @@ NULL_IS_A_VALUE = frozenset(
         "sliding_window",
         "layer_types",
         "no_rope_layers",
+        "num_experts",
+        "n_shared_experts",
+        "q_lora_rank",
+        "attention_chunk_size",
     }
 )
 """Keys whose null differs from their absence: it overrides the library's default."""
@@ -68,7 +81,8 @@ def _spelling(source: Source) -> tuple[dict[str, str], list[Problem]]:
         given = [name for name in present if source.table[name] is not None] or present
         spelling[key] = next((name for name in given if name in PREFERRED), given[0])
         values = [source.table[name] for name in given]
-        if key not in MAY_DIFFER and any(value != values[0] for value in values[1:]):
+        same = [_collapsed(value) for value in values]
+        if key not in MAY_DIFFER and any(value != same[0] for value in same[1:]):
             problems.append(
                 Problem(
                     where=source.where,
@@ -81,6 +95,12 @@ def _spelling(source: Source) -> tuple[dict[str, str], list[Problem]]:
     return spelling, problems
 
 
+def _collapsed(value: object) -> object:
+    """Return the one value of a list that says the same of every layer."""
+    alike = isinstance(value, list) and value and all(each == value[0] for each in value)
+    return value[0] if isinstance(value, list) and alike else value
+
+
 def names(key: str, source: Source) -> tuple[str, ...]:
     """Return how configs of this architecture may spell `key`."""
     own = source.architecture.keys
@@ -90,12 +110,27 @@ def names(key: str, source: Source) -> tuple[str, ...]:
 def respelt(
     problems: tuple[Problem, ...], spelling: Mapping[str, str], source: Source
 ) -> list[Problem]:
-    """Return problems with the file's own spelling of their keys, and a fix."""
-    return [_respell(problem, spelling, source) for problem in problems]
+    """Return problems with the file's own spelling of their keys, and a fix, one for each key."""
+    fixed = [_respell(problem, spelling, source) for problem in problems]
+    unions = {problem.key for problem, old in zip(fixed, problems, strict=True) if _is_union(old)}
+    seen = [problem.key for problem in fixed]
+    return [
+        problem
+        for index, problem in enumerate(fixed)
+        if problem.key not in unions or problem.key not in seen[:index]
+    ]
+
+
+def _is_union(problem: Problem) -> bool:
+    return any(UNION_LABEL.fullmatch(part) for part in problem.key.split("."))
 
 
 def _respell(problem: Problem, spelling: Mapping[str, str], source: Source) -> Problem:
-    head, dot, rest = problem.key.partition(".")
+    name = problem.key
+    if name.startswith(SPEC_TABLES):
+        name = name.partition(".")[2]
+    name = ".".join(part for part in name.split(".") if not UNION_LABEL.fullmatch(part))
+    head, dot, rest = name.partition(".")
     key = source.prefix + spelling.get(head, head) + dot + rest if problem.key else ""
     fix = problem.fix or "write the value of the model's published config.json"
     return replace(problem, where=source.where, key=key, fix=fix)
@@ -111,12 +146,33 @@ def missing(source: Source) -> list[Problem]:
         Problem(
             where=source.where,
             key=source.prefix + key,
-            rule="this key is required",
+            rule=_required_rule(key, source),
             fix="write the value of the model's published config.json",
         )
-        for key in REQUIRED
-        if key not in assumed and all(source.table.get(name) is None for name in names(key, source))
+        for key in _required(source)
+        if key not in assumed and not _is_given(key, source)
     ]
+
+
+def _is_given(key: str, source: Source) -> bool:
+    given = [source.table[name] for name in names(key, source) if name in source.table]
+    return bool(given) and (key in NULL_SUFFICES or any(value is not None for value in given))
+
+
+def _required_rule(key: str, source: Source) -> str:
+    others = ", ".join(names(key, source)[1:])
+    if key in REQUIRED or not others:
+        return "this key is required"
+    return f"this key is required, under this name or as {others}"
+
+
+def _required(source: Source) -> tuple[str, ...]:
+    """Return the keys without which nothing can be said; a file may say that it has no experts."""
+    experts = [source.table[key] for key in names("num_experts", source) if key in source.table]
+    own = source.architecture.required
+    if experts and not any(experts):
+        own = tuple(key for key in own if not EXPERT_KEY.search(key))
+    return (*REQUIRED, *own)
 
 
 def with_defaults(
@@ -128,7 +184,7 @@ def with_defaults(
     used = [
         f"{key} = {value}"
         for key, value in defaults.items()
-        if key not in values and value is not None and key in COMMON
+        if key not in values and value is not None and (key in COMMON or key in sizes)
     ]
     note = (f"not in the file, the library's default is used: {', '.join(used)}",) if used else ()
     return {**defaults, **values}, note

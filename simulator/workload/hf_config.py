@@ -1,4 +1,4 @@
-"""Imports a Hugging Face `config.json` of a dense decoder, offline.
+"""Imports a Hugging Face `config.json` of a decoder, offline.
 
 A key left out takes the library's default for its architecture; a key that changes what is
 computed and is not understood is refused by name.
@@ -12,7 +12,14 @@ from typing import Any
 
 from simulator.errors import InputError, Problem, UnsupportedError
 from simulator.files import FileRecord, read_json
-from simulator.workload.config_keys import ALIASES, AttnConfig, ConfigKeys, FfnConfig
+from simulator.workload.config_keys import (
+    ALIASES,
+    AttnConfig,
+    ConfigKeys,
+    DbrxAttnConfig,
+    DbrxFfnConfig,
+    FfnConfig,
+)
 from simulator.workload.config_source import Source, text_model
 from simulator.workload.config_values import (
     COMMON,
@@ -26,7 +33,12 @@ from simulator.workload.model import ImportedModel, ModelSpec
 from simulator.workload.model_file import parse_model
 from simulator.workload.unread_keys import Unread, judge_unread
 
-NESTED: dict[str, type[FileRecord]] = {"attn_config": AttnConfig, "ffn_config": FfnConfig}
+NESTED: dict[str, type[FileRecord]] = {
+    "attn_config": AttnConfig,
+    "ffn_config": FfnConfig,
+    "dbrx_attn_config": DbrxAttnConfig,
+    "dbrx_ffn_config": DbrxFfnConfig,
+}
 """Keys that hold a table, and the record of what is read in it."""
 ALL_KEYS = frozenset(ConfigKeys.model_fields).union(*ALIASES.values())
 
@@ -94,9 +106,11 @@ def _judge(source: Source) -> Unread:
     read = {name for key in COMMON | source.architecture.keys for name in names(key, source)}
     judged = [_judge_table(source, "", source.table, read)]
     for key in sorted(NESTED.keys() & source.architecture.keys):
-        table = source.table.get(key)
-        if isinstance(table, Mapping):
-            judged.append(_judge_table(source, f"{key}.", table, set(NESTED[key].model_fields)))
+        for name in names(key, source):
+            table = source.table.get(name)
+            if isinstance(table, Mapping):
+                fields = set(NESTED[key].model_fields)
+                judged.append(_judge_table(source, f"{name}.", table, fields))
     return Unread(
         problems=tuple(problem for part in judged for problem in part.problems),
         notes=tuple(note for part in judged for note in part.notes),
@@ -108,4 +122,10 @@ def _judge_table(source: Source, prefix: str, table: Mapping[str, Any], read: se
     agreed = {key for key, value in architecture.stated.items() if table.get(key) == value}
     known = read | agreed | architecture.ignored
     unread = {key: value for key, value in table.items() if key not in known}
-    return judge_unread(unread, ALL_KEYS, source.where, prefix=source.prefix + prefix)
+    return judge_unread(
+        unread,
+        ALL_KEYS,
+        source.where,
+        prefix=source.prefix + prefix,
+        left_out=architecture.left_out,
+    )

@@ -10,8 +10,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-GATED_PROJECTIONS = 3
-PLAIN_PROJECTIONS = 2
+from simulator.workload.attention_blocks import AttentionSpec, MlaSpec, QkNorm
+from simulator.workload.mlp_blocks import MlpSpec, MoeSpec
+
+__all__ = [
+    "AttentionBlock",
+    "AttentionSpec",
+    "LayerSpec",
+    "LinearSpec",
+    "MlaSpec",
+    "MlpBlock",
+    "MlpSpec",
+    "MoeSpec",
+    "Norm",
+    "QkNorm",
+    "norm_parameters",
+]
 
 
 class Norm(StrEnum):
@@ -22,117 +36,11 @@ class Norm(StrEnum):
     NONPARAMETRIC = "nonparametric"
 
 
-class QkNorm(StrEnum):
-    """Normalisation of queries and keys before their product.
-
-    `per-head` shares one weight of head_dim between all heads (Qwen 3, Gemma 3); `full-width` has
-    a weight for each channel of each head (OLMo 2, Command R+).
-    """
-
-    NONE = "none"
-    PER_HEAD = "per-head"
-    FULL_WIDTH = "full-width"
-
-
 def norm_parameters(norm: Norm, width: int, *, bias: bool) -> int:
     """Return the parameters of one norm over `width` channels."""
     if norm is Norm.NONPARAMETRIC:
         return 0
     return width * (2 if bias else 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionSpec:
-    """Softmax attention with grouped key/value heads."""
-
-    hidden_size: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    qkv_bias: bool = False
-    output_bias: bool = False
-    qk_norm: QkNorm = QkNorm.NONE
-    window: int | None = None
-    """Keys a query attends to; None is all that came before."""
-    rope: bool = True
-    """Whether rotary embeddings are applied to queries and keys."""
-
-    @property
-    def query_width(self) -> int:
-        """Channels of all query heads together."""
-        return self.num_attention_heads * self.head_dim
-
-    @property
-    def key_value_width(self) -> int:
-        """Channels of all key heads together; the values have as many."""
-        return self.num_key_value_heads * self.head_dim
-
-    @property
-    def query_parameters(self) -> int:
-        """Weights and bias of the query projection."""
-        return (self.hidden_size + self.qkv_bias) * self.query_width
-
-    @property
-    def key_value_parameters(self) -> int:
-        """Weights and biases of the key and value projections together."""
-        return 2 * (self.hidden_size + self.qkv_bias) * self.key_value_width
-
-    @property
-    def qk_norm_parameters(self) -> int:
-        """Weights of the norms of queries and keys."""
-        match self.qk_norm:
-            case QkNorm.NONE:
-                return 0
-            case QkNorm.PER_HEAD:
-                return 2 * self.head_dim
-            case QkNorm.FULL_WIDTH:
-                return self.query_width + self.key_value_width
-
-    @property
-    def sharded_parameters(self) -> int:
-        """Parameters that Megatron's tensor parallelism divides among ranks.
-
-        The query, key and value projections (column parallel, with their biases) and the weights
-        of the output projection (row parallel). Where tp is above `num_key_value_heads` each key
-        and value head is held by several ranks: `key_value_parameters` then divide by the heads
-        only. Source: Shoeybi et al. 2019, section 3; Megatron-LM core/transformer/attention.py.
-        """
-        own_norm = self.qk_norm_parameters if self.qk_norm is QkNorm.FULL_WIDTH else 0
-        output = self.query_width * self.hidden_size
-        return self.query_parameters + self.key_value_parameters + output + own_norm
-
-    @property
-    def replicated_parameters(self) -> int:
-        """Parameters that every tensor-parallel rank holds: output bias and shared qk norms."""
-        own_norm = self.qk_norm_parameters if self.qk_norm is QkNorm.PER_HEAD else 0
-        return self.hidden_size * self.output_bias + own_norm
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MlpSpec:
-    """A dense feed-forward block: gate, up and down projections, or up and down alone."""
-
-    hidden_size: int
-    intermediate_size: int
-    gated: bool
-    activation: str
-    bias: bool = False
-
-    @property
-    def projections(self) -> int:
-        """Weight matrices: 3 where gated, else 2."""
-        return GATED_PROJECTIONS if self.gated else PLAIN_PROJECTIONS
-
-    @property
-    def sharded_parameters(self) -> int:
-        """All weights, and the biases of the column-parallel projections."""
-        weights = self.projections * self.hidden_size * self.intermediate_size
-        return weights + self.bias * (self.projections - 1) * self.intermediate_size
-
-    @property
-    def replicated_parameters(self) -> int:
-        """The bias of the row-parallel projection."""
-        return self.hidden_size * self.bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +65,8 @@ class LinearSpec:
         return 0
 
 
-AttentionBlock: TypeAlias = AttentionSpec | LinearSpec
-MlpBlock: TypeAlias = MlpSpec | LinearSpec
+AttentionBlock: TypeAlias = AttentionSpec | MlaSpec | LinearSpec
+MlpBlock: TypeAlias = MlpSpec | MoeSpec | LinearSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +106,19 @@ class LayerSpec:
         return self.norm_parameters + sum(b.replicated_parameters for b in blocks if b)
 
     @property
+    def expert_parameters(self) -> int:
+        """Parameters of all routed experts, which expert parallelism divides."""
+        return self.mlp.expert_parameters if isinstance(self.mlp, MoeSpec) else 0
+
+    @property
     def parameters(self) -> int:
         """All parameters of the layer."""
-        return self.sharded_parameters + self.replicated_parameters
+        return self.sharded_parameters + self.replicated_parameters + self.expert_parameters
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that one token meets."""
+        if not isinstance(self.mlp, MoeSpec):
+            return self.parameters
+        idle = self.mlp.experts - self.mlp.experts_per_token
+        return self.parameters - idle * self.mlp.parameters_per_expert

@@ -10,10 +10,13 @@ from simulator.workload.layer import (
     AttentionSpec,
     LayerSpec,
     LinearSpec,
+    MlaSpec,
     MlpBlock,
     MlpSpec,
+    MoeSpec,
+    QkNorm,
 )
-from simulator.workload.model_parts import BlockKind, LayerOverride, LayerType, Position
+from simulator.workload.model_parts import BlockKind, Experts, LayerOverride, LayerType, Position
 
 if TYPE_CHECKING:
     from simulator.workload.model import ModelSpec
@@ -31,9 +34,19 @@ def layer_order(spec: ModelSpec) -> tuple[tuple[LayerSpec, ...], tuple[int, ...]
     return tuple(indices), tuple(order)
 
 
+def mtp_layer(spec: ModelSpec) -> LayerSpec:
+    """Return the layer of a module of multi-token prediction: one like the model's last.
+
+    Source: Megatron-LM core/models/gpt/gpt_layer_specs.py, get_gpt_mtp_block_spec, which takes the
+    last layer's kind.
+    """
+    distinct, order = layer_order(spec)
+    return distinct[order[-1]]
+
+
 def _layer(spec: ModelSpec, number: int, override: LayerOverride | None) -> LayerSpec:
     attention = _attention(spec, number, override)
-    mlp = _mlp(spec, override)
+    mlp = _mlp(spec, number, override)
     absent = (attention is None) + (mlp is None)
     return LayerSpec(
         hidden_size=spec.hidden_size,
@@ -54,6 +67,22 @@ def _attention(
         return None
     if kind is BlockKind.LINEAR:
         return LinearSpec(hidden_size=spec.hidden_size, bias=spec.attention_bias)
+    if spec.mla is not None:
+        return MlaSpec(
+            hidden_size=spec.hidden_size,
+            num_attention_heads=spec.num_attention_heads,
+            **spec.mla.model_dump(),
+            bias=spec.attention_bias,
+            output_bias=spec.attention_output_bias,
+        )
+    return _grouped_attention(spec, number, override)
+
+
+def _grouped_attention(
+    spec: ModelSpec, number: int, override: LayerOverride | None
+) -> AttentionSpec:
+    rope = spec.position is Position.ROPE and number not in spec.no_rope_layers
+    bare = spec.qk_norm is QkNorm.NONPARAMETRIC and not rope
     own_heads = override.num_attention_heads if override else None
     own_groups = override.num_key_value_heads if override else None
     return AttentionSpec(
@@ -63,18 +92,22 @@ def _attention(
         head_dim=spec.head_dim,
         qkv_bias=spec.attention_bias,
         output_bias=spec.attention_output_bias,
-        qk_norm=spec.qk_norm,
+        qk_norm=QkNorm.NONE if bare else spec.qk_norm,
         window=_window(spec, number),
-        rope=spec.position is Position.ROPE and number not in spec.no_rope_layers,
+        chunk=_chunk(spec, number),
+        sinks=spec.attention_sinks,
+        rope=rope,
     )
 
 
-def _mlp(spec: ModelSpec, override: LayerOverride | None) -> MlpBlock | None:
+def _mlp(spec: ModelSpec, number: int, override: LayerOverride | None) -> MlpBlock | None:
     kind = override.mlp if override else BlockKind.NORMAL
     if kind is BlockKind.NONE:
         return None
     if kind is BlockKind.LINEAR:
         return LinearSpec(hidden_size=spec.hidden_size, bias=spec.mlp_bias)
+    if spec.moe is not None and number not in spec.moe.dense_layers:
+        return _experts(spec, spec.moe)
     own_size = override.intermediate_size if override else None
     return MlpSpec(
         hidden_size=spec.hidden_size,
@@ -82,6 +115,23 @@ def _mlp(spec: ModelSpec, override: LayerOverride | None) -> MlpBlock | None:
         gated=spec.gated_mlp,
         activation=spec.activation,
         bias=spec.mlp_bias,
+    )
+
+
+def _experts(spec: ModelSpec, moe: Experts) -> MoeSpec:
+    return MoeSpec(
+        hidden_size=spec.hidden_size,
+        experts=moe.num_experts,
+        experts_per_token=moe.num_experts_per_tok,
+        intermediate_size=moe.moe_intermediate_size,
+        gated=spec.gated_mlp,
+        activation=spec.activation,
+        bias=moe.expert_bias,
+        shared_intermediate_size=moe.shared_expert_intermediate_size,
+        shared_gate=moe.shared_expert_gate,
+        router_bias=moe.router_bias,
+        groups=moe.n_group,
+        groups_per_token=moe.topk_group,
     )
 
 
@@ -94,3 +144,10 @@ def _window(spec: ModelSpec, number: int) -> int | None:
     else:
         slides = True
     return spec.sliding_window if slides else None
+
+
+def _chunk(spec: ModelSpec, number: int) -> int | None:
+    """Return the chunk length of a layer's attention, or None where it is not chunked."""
+    if spec.layer_types is None or spec.layer_types[number] is not LayerType.CHUNKED:
+        return None
+    return spec.attention_chunk_size

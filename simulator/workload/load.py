@@ -54,7 +54,12 @@ def _read_toml(path: Path) -> ImportedModel:
 
 
 def _count_note(spec: ModelSpec) -> tuple[str, ...]:
-    published = spec.published_parameters
-    if published is None or published == spec.parameters:
-        return ()
-    return (f"counts {spec.parameters} parameters, but {published} are published",)
+    counts = (
+        ("parameters", spec.parameters, spec.published_parameters),
+        ("active parameters", spec.active_parameters, spec.published_active_parameters),
+    )
+    return tuple(
+        f"counts {counted} {what}, but {published} are published"
+        for what, counted, published in counts
+        if published not in (None, counted)
+    )

@@ -10,17 +10,30 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from simulator.files import FileRecord
 from simulator.workload.layer import LayerSpec, Norm, QkNorm, norm_parameters
-from simulator.workload.layer_order import layer_order
+from simulator.workload.layer_order import layer_order, mtp_layer
+from simulator.workload.model_checks import (
+    check_chunks_are_used,
+    check_experts,
+    check_groups,
+    check_latent_attention,
+    check_layer_types,
+    check_layers_exist,
+    check_overrides,
+)
 from simulator.workload.model_parts import (
-    MAX_HEADS,
     MAX_LAYERS,
+    Experts,
     Heads,
+    LatentAttention,
     LayerOverride,
     Layers,
     LayerType,
     Position,
     Width,
 )
+
+MTP_NORMS = 3
+"""Of the embedding, of the hidden state and before the output head (enorm, hnorm, shared_head)."""
 
 __all__ = [
     "ImportedModel",
@@ -35,13 +48,15 @@ __all__ = [
 
 
 class ModelSpec(FileRecord):
-    """A dense decoder-only transformer."""
+    """A decoder-only transformer, dense or with a mixture of experts."""
 
     name: str = Field(min_length=1, max_length=200)
     source: str = ""
     """Where the numbers come from."""
     published_parameters: int | None = Field(default=None, ge=1)
     """As published, to the digit; None where only a rounded figure is."""
+    published_active_parameters: int | None = Field(default=None, ge=1)
+    """Likewise of those that a token meets, counted as `active_parameters` is."""
 
     num_hidden_layers: Layers
     hidden_size: Width
@@ -49,7 +64,8 @@ class ModelSpec(FileRecord):
     num_key_value_heads: Heads
     """May be left out of files where it is num_attention_heads."""
     head_dim: Width
-    """May be left out of files where it is hidden_size / num_attention_heads."""
+    """May be left out of files where it is hidden_size / num_attention_heads, or latent attention
+    gives it."""
     intermediate_size: Width
     vocab_size: Width
     tie_word_embeddings: bool
@@ -69,6 +85,8 @@ class ModelSpec(FileRecord):
     norm_bias: bool = False
     norms_per_layer: int = Field(default=2, ge=0, le=4)
     qk_norm: QkNorm = QkNorm.NONE
+    attention_sinks: bool = False
+    """Whether each head has a learned sink in its softmax (GPT-OSS)."""
     final_norm: bool = True
     embedding_norm: bool = False
 
@@ -81,22 +99,28 @@ class ModelSpec(FileRecord):
     sliding_window: Width | None = None
     sliding_window_pattern: int | None = Field(default=None, ge=1, le=MAX_LAYERS)
     """Every so many layers attention is full, in the others it slides; None: all slide."""
-    layer_types: tuple[LayerType, ...] | None = None
-    """Full or sliding for each layer, where no pattern says it."""
+    attention_chunk_size: Width | None = None
+    """Tokens of a chunk of chunked attention."""
+    layer_types: tuple[LayerType, ...] | None = Field(default=None, validate_default=True)
+    """Full, sliding or chunked for each layer, where no pattern says it."""
+    mla: LatentAttention | None = None
+    """Latent attention in the place of grouped heads."""
+    moe: Experts | None = None
+    """None: all layers have a dense MLP."""
+    num_nextn_predict_layers: int = Field(default=0, ge=0, le=64)
+    """Modules of multi-token prediction behind the last layer, each with a layer like the last."""
     layer_overrides: tuple[LayerOverride, ...] = ()
 
     @field_validator("num_key_value_heads")
     @classmethod
     def _groups_are_even(cls, value: int, info: ValidationInfo) -> int:
-        _check_groups(value, info.data.get("num_attention_heads"))
+        check_groups(value, info.data.get("num_attention_heads"))
         return value
 
     @field_validator("no_rope_layers")
     @classmethod
     def _layers_exist(cls, value: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
-        layers = info.data.get("num_hidden_layers", MAX_LAYERS)
-        if any(index >= layers for index in value):
-            raise ValueError(f"must be below num_hidden_layers {layers}; use 0 to {layers - 1}")
+        check_layers_exist(value, info.data)
         return value
 
     @field_validator("layer_types")
@@ -104,14 +128,25 @@ class ModelSpec(FileRecord):
     def _types_cover_layers(
         cls, value: tuple[LayerType, ...] | None, info: ValidationInfo
     ) -> tuple[LayerType, ...] | None:
-        layers = info.data.get("num_hidden_layers")
-        if value is not None and layers is not None and len(value) != layers:
-            raise ValueError(
-                f"must have one entry a layer: {layers} entries, not {len(value)}; "
-                f"use num_hidden_layers {len(value)} or the missing entries"
-            )
-        if value and LayerType.SLIDING in value and info.data.get("sliding_window", 1) is None:
-            raise ValueError('"sliding_attention" needs a sliding_window; use a number of tokens')
+        if value is not None:
+            check_layer_types(value, info.data)
+        check_chunks_are_used(value, info.data)
+        return value
+
+    @field_validator("mla")
+    @classmethod
+    def _latent_attention_stands_alone(
+        cls, value: LatentAttention | None, info: ValidationInfo
+    ) -> LatentAttention | None:
+        if value is not None:
+            check_latent_attention(value, info.data)
+        return value
+
+    @field_validator("moe")
+    @classmethod
+    def _experts_have_layers(cls, value: Experts | None, info: ValidationInfo) -> Experts | None:
+        if value is not None:
+            check_experts(value, info.data)
         return value
 
     @field_validator("layer_overrides")
@@ -119,19 +154,7 @@ class ModelSpec(FileRecord):
     def _overrides_fit(
         cls, value: tuple[LayerOverride, ...], info: ValidationInfo
     ) -> tuple[LayerOverride, ...]:
-        layers = info.data.get("num_hidden_layers", MAX_LAYERS)
-        count = Counter(index for override in value for index in override.layers)
-        for index, times in count.items():
-            if index >= layers or times > 1:
-                raise ValueError(
-                    f"layer {index} must be below num_hidden_layers {layers} and overridden once; "
-                    f"use each of 0 to {layers - 1} at most once"
-                )
-        for override in value:
-            heads = override.num_attention_heads or info.data.get("num_attention_heads")
-            groups = override.num_key_value_heads or info.data.get("num_key_value_heads")
-            if groups is not None:
-                _check_groups(groups, heads)
+        check_overrides(value, info.data)
         return value
 
     def layers(self) -> tuple[LayerSpec, ...]:
@@ -174,10 +197,48 @@ class ModelSpec(FileRecord):
 
     @property
     def parameters(self) -> int:
-        """All parameters; shared ones count once."""
+        """All parameters; shared ones count once, modules of multi-token prediction do not."""
         layers = sum(layer.parameters * n for layer, n in self.layer_groups().items())
-        ends = self.embedding_parameters + self.final_norm_parameters + self.head_parameters
-        return layers + ends
+        return layers + self._end_parameters
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that one token meets: all but the routed experts that it is not sent to.
+
+        The whole embedding table, the output head, routers and shared experts count, as in the
+        12.9e9 of Mixtral 8x7B (12,879,925,248) and the 37e9 of DeepSeek-V3 (37,552,297,472).
+        Some reports leave out the input embedding: GPT-OSS-120B's 5.1e9 are 5,711,982,912 here.
+        """
+        layers = sum(layer.active_parameters * n for layer, n in self.layer_groups().items())
+        return layers + self._end_parameters
+
+    def mtp_layer(self) -> LayerSpec:
+        """Return the layer of a module of multi-token prediction: one like the last."""
+        return mtp_layer(self)
+
+    @property
+    def mtp_projection_parameters(self) -> int:
+        """Parameters of a module's `eh_proj`: 2 h -> h, from a hidden state and an embedding."""
+        return 2 * self.hidden_size**2
+
+    @property
+    def mtp_norm_parameters(self) -> int:
+        """Parameters of a module's norms: of the embedding, of the hidden state, of the output."""
+        return MTP_NORMS * self._norm_parameters
+
+    @property
+    def mtp_parameters(self) -> int:
+        """Parameters of all modules of multi-token prediction; 0 where there are none.
+
+        Each has a layer, a projection and three norms; embedding and output head are the main
+        model's own. Source: DeepSeek-AI 2024, DeepSeek-V3, section 2.2 (eq. 21-23).
+        """
+        module = self.mtp_layer().parameters + self.mtp_projection_parameters
+        return self.num_nextn_predict_layers * (module + self.mtp_norm_parameters)
+
+    @property
+    def _end_parameters(self) -> int:
+        return self.embedding_parameters + self.final_norm_parameters + self.head_parameters
 
     @property
     def _norm_parameters(self) -> int:
@@ -190,10 +251,3 @@ class ImportedModel:
 
     spec: ModelSpec
     notes: tuple[str, ...] = ()
-
-
-def _check_groups(key_value_heads: int, heads: int | None) -> None:
-    if heads is not None and heads % key_value_heads:
-        legal = [n for n in range(1, min(heads, MAX_HEADS) + 1) if heads % n == 0]
-        shown = ", ".join(str(n) for n in legal)
-        raise ValueError(f"must divide num_attention_heads {heads}; use one of {shown}")

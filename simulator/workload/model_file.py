@@ -15,7 +15,7 @@ def parse_model(data: Mapping[str, Any], where: str) -> ModelSpec:
     """Return `data` as a model; `where` names the file in error messages.
 
     `num_key_value_heads` may be left out (as many as query heads), and `head_dim` too
-    (hidden_size / num_attention_heads).
+    (hidden_size / num_attention_heads; with latent attention qk_nope_head_dim + qk_rope_head_dim).
 
     Raises:
         InputError: with one problem for every wrong, missing or unknown key.
@@ -41,11 +41,19 @@ def _fill_heads(data: Mapping[str, Any], where: str) -> tuple[dict[str, Any], li
         filled["num_key_value_heads"] = heads if _is_count(heads) else 1
     if data.get("head_dim") is not None:
         return filled, []
-    filled["head_dim"] = 1
+    filled["head_dim"] = _latent_head_dim(data.get("mla"))
+    if data.get("mla") is not None:
+        return filled, []
     if not (_is_count(hidden) and _is_count(heads)):
         return filled, []
     filled["head_dim"] = max(hidden // heads, 1)
     return filled, [_indivisible(hidden, heads, where)] if hidden % heads else []
+
+
+def _latent_head_dim(mla: object) -> int:
+    parts = ("qk_nope_head_dim", "qk_rope_head_dim")
+    widths = [mla.get(key) for key in parts] if isinstance(mla, Mapping) else []
+    return sum(width for width in widths if _is_count(width)) or 1
 
 
 def _is_count(value: object) -> TypeGuard[int]:

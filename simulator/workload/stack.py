@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from simulator.errors import InputError, Problem
 from simulator.files import FileRecord, nearest, read_record
@@ -31,6 +31,58 @@ class Recompute(StrEnum):
     FULL = "full"
 
 
+class RecomputeModule(StrEnum):
+    """A part of a layer that selective recomputation can name, as Megatron-LM names it."""
+
+    CORE_ATTENTION = "core_attn"
+    """Scores, softmax and context; what `recompute = "selective"` means where none is named."""
+    LAYERNORM = "layernorm"
+    """The norms in front of attention and MLP: their outputs are not kept."""
+    MLA_UP_PROJECTION = "mla_up_proj"
+    """Up projections and rotary embedding of latent attention."""
+    MOE_ACTIVATION = "moe_act"
+    """The experts' activation."""
+    SHARED_EXPERTS = "shared_experts"
+    MLP = "mlp"
+    """The whole MLP of a dense layer, behind its norm."""
+    MOE = "moe"
+    """The whole mixture of experts, behind its norm, all-to-all included."""
+
+
+class SelectiveRecompute(StrEnum):
+    """What `recompute = "selective"` means to a framework."""
+
+    MODULES = "modules"
+    """Named parts of a layer, the attention core where none is named (Megatron-LM)."""
+    OPERATORS = "operators"
+    """All but the results of attention, of reduce-scatters and of every second product
+    (torchtitan `selective_ac_option = "op"`)."""
+
+
+class RecomputeMethod(StrEnum):
+    """Which layers full recomputation treats as one, as Megatron-LM names it."""
+
+    BLOCK = "block"
+    """The first `recompute_num_layers` of each virtual stage, one by one; the others not."""
+    UNIFORM = "uniform"
+    """All, `recompute_num_layers` at a time, of which only the first's input is kept."""
+
+
+class ScheduleName(StrEnum):
+    """A pipeline schedule."""
+
+    GPIPE = "gpipe"
+    ONE_F_ONE_B = "1f1b"
+    INTERLEAVED = "interleaved"
+    LOOPED_BFS = "looped-bfs"
+    ZERO_BUBBLE_H1 = "zb-h1"
+    ZERO_BUBBLE_V = "zb-v"
+    DUALPIPE = "dualpipe"
+    DUALPIPE_V = "dualpipe-v"
+    CSV = "csv"
+    """Read from `schedule_file`."""
+
+
 class PartitionRule(StrEnum):
     """How a framework spreads layers over pipeline stages when none is given."""
 
@@ -42,6 +94,14 @@ class PartitionRule(StrEnum):
     """Embedding and head each count as one layer."""
     BY_COST = "by-cost"
     """Boundaries where the cumulated cost passes each stage's share (nanotron)."""
+
+
+class KernelClass(StrEnum):
+    """Kernels that communication on the same GPU slows down differently."""
+
+    GEMM = "gemm"
+    ATTENTION = "attention"
+    MEMORY_BOUND = "memory_bound"
 
 
 class Kernels(FileRecord):
@@ -69,6 +129,10 @@ class Kernels(FileRecord):
     """Times the logits are read or written, forward and backward together, in 4-byte elements."""
     logits_bytes: float = Field(gt=0)
     """Bytes alive a logit when the loss is computed."""
+    grouped_gemm: bool = True
+    """Whether the experts of a rank run as one grouped GEMM, not one after another."""
+    fused_permute: bool = True
+    """Whether tokens are permuted for their experts, and back, in one kernel each way."""
     memory_factor: float = Field(default=1.0, gt=0)
     """Time of this stack's memory-bound kernels over that of the accelerator's best ones."""
     cpu_launch: Seconds
@@ -91,9 +155,48 @@ class Overlap(FileRecord):
     tensor_backward: bool
     """The input-gradient collective hides behind the weight-gradient GEMM."""
     tensor_fraction: float = Field(default=0.0, ge=0, le=1)
-    """Share of a tensor-parallel collective that its own GEMM hides (user buffers, async tp)."""
+    """Share of a tensor-parallel collective that its own GEMM hides (user buffers), fitted."""
+    tensor_chunks: int = Field(default=1, ge=1, le=64)
+    """Chunks in which a tensor-parallel collective and its own GEMM are pipelined (async tensor
+    parallelism), in place of `tensor_fraction`: all but the first chunk can hide."""
     prefetch: int = Field(default=1, ge=0, le=16)
     """FSDP units gathered ahead of the one that computes."""
+    expert_fraction: float = Field(default=0.0, ge=0, le=1)
+    """Share of an expert-parallel collective that the compute of another micro-batch hides
+    (batch-level overlap of 1F1B or DualPipe)."""
+    shared_expert: bool = False
+    """Whether the shared expert runs beside the dispatch of the routed ones."""
+    compute_slowdown: dict[KernelClass, Annotated[float, Field(ge=1, le=10)]] = Field(
+        default_factory=dict
+    )
+    """Kernel class -> time of compute while communication runs on the same GPU over its time
+    alone (k); 1 where it is not named. Only the event engine and collectives inside a layer see
+    it."""
+    comm_slowdown: float = Field(default=1.0, ge=1, le=10)
+    """Time of communication while compute runs on the same GPU over its time alone (m)."""
+
+    @field_validator("tensor_chunks")
+    @classmethod
+    def _is_the_only_share(cls, value: int, info: ValidationInfo) -> int:
+        if value > 1 and info.data.get("tensor_fraction"):
+            raise ValueError("says the same as tensor_fraction; leave one of the two out")
+        return value
+
+
+class Offload(FileRecord):
+    """What the stack can move to host memory."""
+
+    activations: bool = False
+    """Whether activations of whole layers can wait there (pp = 1)."""
+    with_recompute: bool = False
+    """Whether offloaded layers may also recompute."""
+    optimizer: bool = False
+    """Whether optimizer states can live, and be updated, there (ZeRO stage 1 and up)."""
+    optimizer_overlap: bool = True
+    """Whether gradients going down, the update on either side and parameters coming back run at
+    the same time, bucket by bucket, not one after another."""
+    host_efficiency: float = Field(default=0.5, gt=0, le=1)
+    """Share of the host's nominal memory bandwidth that the update on the CPU reaches."""
 
 
 class Numerics(FileRecord):
@@ -105,6 +208,9 @@ class Numerics(FileRecord):
     """Of the accumulated gradient."""
     master_bytes: float = Field(ge=0)
     """Of the optimizer's own copy of the parameter; 0 where it updates the parameter itself."""
+    keeps_sharded: bool = False
+    """Whether ZeRO-3 keeps the sharded parameters beside their masters (DeepSpeed), not the masters
+    alone, cast for each gather (FSDP)."""
     state_bytes: float = Field(default=4.0, gt=0)
     """Of one optimizer state."""
     reduce_bytes: float = Field(gt=0)
@@ -132,8 +238,16 @@ class Fit(FileRecord):
     attention: dict[str, float] = Field(default_factory=dict)
     """Accelerator-constants name -> time of the stack's attention kernel over that of the kernel
     which the constants were fitted on; on top of `scale`."""
+    fp8: dict[str, float] = Field(default_factory=dict)
+    """Accelerator-constants name -> time of the stack's fp8 matrix products over that of the
+    kernels which the constants were fitted on; on top of `scale`."""
+    fp4: dict[str, float] = Field(default_factory=dict)
+    """The same for fp4."""
+    grouped: dict[str, float] = Field(default_factory=dict)
+    """The same for grouped products of experts, in any precision; on top of the others."""
     free: tuple[str, ...] = ()
-    """Constants that were fitted: "scale", "attention", or keys such as "kernels.memory_factor"."""
+    """Constants that were fitted: "scale", "attention", "fp8", "fp4", "grouped", or keys such
+    as "kernels.memory_factor"."""
     rows: tuple[str, ...] = Field(default=(), max_length=10)
     """Ids of the step rows used; they never count as validation."""
     spread: float = Field(default=0.08, gt=0, lt=1)
@@ -158,6 +272,8 @@ class Stack(FileRecord):
     partition: PartitionRule = PartitionRule.EVEN
     short_ends: bool = False
     """Whether first and last stage can take one layer less each where layers do not divide."""
+    custom_partition: bool = False
+    """Whether it can be told how many layers each stage takes."""
     bucket_parameters: int = Field(default=40_000_000, ge=1)
     """Parameters a gradient bucket."""
     zero_stages: tuple[_ZeroStage, ...] = (0, 1)
@@ -168,6 +284,14 @@ class Stack(FileRecord):
     """Whether it can split norms and residuals over tp along the sequence."""
     recompute: tuple[Recompute, ...] = tuple(Recompute)
     """What it can recompute."""
+    schedules: tuple[ScheduleName, ...] = tuple(ScheduleName)
+    """Pipeline schedules that it offers."""
+    selective: SelectiveRecompute = SelectiveRecompute.MODULES
+    recompute_modules: tuple[RecomputeModule, ...] = tuple(RecomputeModule)
+    """What its selective recomputation can name."""
+    recompute_methods: tuple[RecomputeMethod, ...] = tuple(RecomputeMethod)
+    """How its full recomputation can choose layers; none where it always takes all."""
+    offload: Offload = Offload()
     fit: Fit
     source: str
 

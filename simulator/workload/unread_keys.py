@@ -44,11 +44,12 @@ HARMLESS = re.compile(
 """Names that change neither shapes nor the amount of computing."""
 
 REFUSED: dict[str, re.Pattern[str]] = {
-    "mixture of experts": re.compile(
+    "a mixture of experts": re.compile(
         r".*(expert|moe|router).*|decoder_sparse_step|mlp_only_layers|first_k_dense_replace"
+        r"|n_group|topk_group|mlp_layer_types"
     ),
     "multi-head latent attention": re.compile(
-        r"(kv|q|o)_lora_rank|qk_(rope|nope)_head_dim|v_head_dim"
+        r"(kv|q|o)_lora_rank|qk_(rope|nope)_head_dim|v_head_dim|use_mla"
     ),
     "state-space, convolution or linear-attention layers": re.compile(
         r".*(mamba|ssm|rwkv|linear_attn|recurrent|lru).*|(.*_)?conv(_.*)?|d_conv|d_state|state_size"
@@ -65,6 +66,9 @@ REFUSED: dict[str, re.Pattern[str]] = {
     "norms of queries and keys with biases": re.compile(r"qk_(layernorm|ln|gn)"),
 }
 """What is not modelled yet -> the keys that ask for it."""
+
+ELSEWHERE = ("a mixture of experts", "multi-head latent attention", "multi-token prediction")
+"""Of these, what is modelled in architectures that read the keys."""
 
 SUSPECT = re.compile(
     r"(.*_)?(size|sizes|dim|dims|rank|ranks|heads?|layers?|window|windows|bias|norm|norms|mlp|attn"
@@ -94,12 +98,18 @@ class Unread:
 
 
 def judge_unread(
-    config: Mapping[str, Any], known: frozenset[str], where: str, *, prefix: str = ""
+    config: Mapping[str, Any],
+    known: frozenset[str],
+    where: str,
+    *,
+    prefix: str = "",
+    left_out: frozenset[str] = frozenset(),
 ) -> Unread:
     """Return what to refuse and what to tell of the keys of `config` that nothing reads.
 
     A key that is null, false, 0 or empty asks for nothing. `known` are keys that some other
-    architecture reads: the library ignores them in this one, which is noted.
+    architecture reads: the library ignores them in this one, which is noted, as it is for those
+    in `left_out`.
     """
     problems: list[Problem] = []
     notes: list[str] = []
@@ -107,12 +117,13 @@ def judge_unread(
         if _asks_nothing(value):
             continue
         key = prefix + name
-        unmodelled, left_out = _reason(name, REFUSED), _reason(name, SMALL)
-        if unmodelled:
-            rule = f"asks for {unmodelled}, which is not modelled yet"
-            problems.append(_refusal(where, key, value, rule))
-        elif left_out:
-            notes.append(f"{key}: {left_out}")
+        unmodelled, small = _reason(name, REFUSED), _reason(name, SMALL)
+        if name in left_out:
+            notes.append(f"{key} = {_shown(value)} is left out, as the library does")
+        elif unmodelled:
+            problems.append(_refusal(where, key, value, _rule(unmodelled)))
+        elif small:
+            notes.append(f"{key}: {small}")
         elif HARMLESS.fullmatch(name):
             continue
         elif name in known:
@@ -127,6 +138,12 @@ def judge_unread(
 
 def _reason(key: str, table: Mapping[str, re.Pattern[str]]) -> str:
     return next((reason for reason, keys in table.items() if keys.fullmatch(key)), "")
+
+
+def _rule(reason: str) -> str:
+    if reason in ELSEWHERE:
+        return f"belongs to {reason}, which this architecture is not known to have in this form"
+    return f"asks for {reason}, which is not modelled yet"
 
 
 def _asks_nothing(value: object) -> bool:

@@ -56,6 +56,7 @@ TRUTH = CollectiveConstants(
         bulk_bytes=4e4,
     ),
     send_recv=START.send_recv,
+    host_copy=START.host_copy,
     network=START.network,
 )
 OPS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
@@ -67,6 +68,7 @@ def links(constants: CollectiveConstants) -> Links:
         nic_share=0.0,
         hop_latency=0.0,
         in_network_reduction=True,
+        host_bandwidth=1.0,
         constants=constants,
     )
 

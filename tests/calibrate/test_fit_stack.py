@@ -31,6 +31,33 @@ def test_constants_are_put_where_their_names_say() -> None:
     assert (stack.fit.scale["h100_sxm"], stack.kernels.memory_factor) == (1.5, 1.25)
 
 
+def test_narrow_formats_have_their_own_constants() -> None:
+    stack = with_constants(load_stack("megatron-core"), {"fp8.h100_sxm": 0.75})
+    assert stack.fit.fp8 == {"h100_sxm": 0.75}
+    assert stack.fit.fp4 == {}
+
+
+@needs_data
+def test_narrow_constants_are_fitted_where_rows_are_narrow() -> None:
+    # Two runs of the same model and layout; the constant is what their gap leaves open.
+    names = ("dgxc-v24.11.1-llama3.1-8b-H100x16-bf16", "dgxc-v24.11.1-llama3.1-8b-H100x16-fp8")
+    stack = load_stack("megatron-core")
+    assert refitted(stack, free=("scale",), rows=names[:1]).keys() == {"scale.h100_sxm"}
+    assert refitted(stack, free=("scale", "fp8"), rows=names[:1]).keys() == {"scale.h100_sxm"}
+    assert refitted(stack, free=("scale", "fp8"), rows=names).keys() == {
+        "scale.h100_sxm",
+        "fp8.h100_sxm",
+    }
+
+
+@needs_data
+def test_a_constant_that_a_row_switches_off_stays_off() -> None:
+    stack = load_stack("megatron-bridge")
+    row = "simumax-b200-llama3_70b_l12_tp8_pp1_dp1_mbc4_cef"
+    found = refitted(stack, free=("overlap.tensor_fraction",), rows=(row,))
+    assert found["overlap.tensor_fraction"] == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize("name", stack_names())
 def test_no_stack_was_fitted_on_more_rows_than_allowed(name: str) -> None:
     assert len(set(load_stack(name).fit.rows)) <= AT_MOST

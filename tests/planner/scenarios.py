@@ -53,6 +53,7 @@ _CONSTANTS = {
         "reduce_scatter": _RING,
         "all_to_all": {"start": "10 us", "peer_latency": "1 us", "efficiency": 0.75},
         "send_recv": {"start": "10 us", "efficiency": 0.75},
+        "host_copy": {"start": "10 us", "efficiency": 0.75},
         "network": {},
     },
     "fit": [{"what": "everything", "origin": "nominal", "source": "round numbers"}],
@@ -91,7 +92,12 @@ def machine(
                 "efficiency": 0.9,
                 "latency": "5 us",
             },
-            "host": {"memory": "1024 GiB", "pcie_bandwidth": "25 GB/s", "power": "3000 W"},
+            "host": {
+                "memory": "1024 GiB",
+                "pcie_bandwidth": "25 GB/s",
+                "memory_bandwidth": "400 GB/s",
+                "power": "3000 W",
+            },
         },
         "fabric": {"kind": "rail-optimised", "nodes_per_leaf": 16},
         "price": {} if price is None else {"per_accelerator_hour": price},
@@ -148,6 +154,25 @@ def llama3_405b() -> ModelSpec:
         norm="rmsnorm",
         position="rope",
         max_position_embeddings=8192,
+    )
+
+
+def mixtral(layers: int = 4, hidden_size: int = 512, **changes: object) -> ModelSpec:
+    """Return a mixture of 8 experts, of which each token takes 2."""
+    experts = {
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 2 * hidden_size,
+    }
+    return gpt(
+        layers,
+        hidden_size,
+        tie_word_embeddings=False,
+        gated_mlp=True,
+        activation="silu",
+        norm="rmsnorm",
+        position="rope",
+        **{"moe": experts, **changes},
     )
 
 

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from planner.bound import step_time_bound
 from planner.passes import Passes
 from simulator.parallel.layout import ParallelLayout, ScheduleName
-from simulator.schedule.action import ActionKind
-from simulator.schedule.registry import SCHEDULES, WARM_UPS, build_schedule
 from tests.fakes import fake_stack, tiny_model
 from tests.planner.scenarios import forecaster, gpt, scenario
-from tests.simulator.strategies import Setup, pipelines, setups
+from tests.simulator.strategies import Setup, setups
 
 
 def passes(
@@ -82,22 +80,6 @@ def test_round_trips_of_1f1b_show_transfers_that_do_not_hide() -> None:
     # Four trips of 2 micro-batches, each 2 x 3 s and two transfers, then the drain of the last.
     found = passes(ScheduleName.ONE_F_ONE_B, 2, send=0.5)
     assert found.least(8, range(2)) == 8 * 3.0 + 3.0 + 8 / 2 * 2 * 0.5
-
-
-@given(pipelines())
-def test_warm_up_is_what_the_schedule_lists(pipeline: tuple[ScheduleName, int, int, int]) -> None:
-    name, pp, vpp, micro_batches = pipeline
-    everything = micro_batches * vpp
-    listed = [
-        next(i for i, action in enumerate(actions) if action.kind is ActionKind.BACKWARD)
-        for actions in build_schedule(name, pp, vpp, micro_batches)
-    ]
-    warm_up = [WARM_UPS[name](stage, pp, vpp, micro_batches) for stage in range(pp)]
-    assert listed == [min(n + 1, everything) for n in warm_up]
-
-
-def test_every_schedule_has_a_warm_up() -> None:
-    assert SCHEDULES.keys() == WARM_UPS.keys()
 
 
 @pytest.mark.parametrize("vpp", [1, 2])

@@ -44,6 +44,15 @@ def test_bottleneck_is_the_largest_category_with_its_share() -> None:
     assert text == "matrix products: 60% of the step of stage 1"
 
 
+def test_experts_and_host_memory_have_names() -> None:
+    text = bottleneck(planned(1, gemm=2.0, expert_comm=2.3, host_comm=0.7).breakdown)
+    assert text == "expert all-to-all: 46% of the step of stage 1"
+
+
+def test_every_category_has_a_name() -> None:
+    assert all(bottleneck(planned(1, **{kind: 1.0}).breakdown) for kind in Category)
+
+
 def test_extra_seconds_add_up_to_the_gap() -> None:
     best, other = planned(1, gemm=6.0, bubble=4.0), planned(2, gemm=7.0, bubble=4.5)
     extra = extra_seconds(best.breakdown, other.breakdown)

@@ -14,13 +14,17 @@ from planner.feasible import divide_by_memory, layout_key
 from planner.search import fastest
 from planner.space import enumerate_layouts
 from simulator.api import Forecaster
+from simulator.hardware.profile import Profile
 from simulator.parallel.checks import Reason
-from simulator.parallel.layout import ScheduleName
+from simulator.parallel.layout import Recompute, ScheduleName
 from simulator.scenario import Scenario, SearchFile
+from simulator.schedule.registry import SCHEDULES
 from simulator.units import GIB
 from simulator.workload.job import TrainingJob
 from simulator.workload.stack import stack_names
-from tests.planner.scenarios import gpt, gpt3_175b, machine, scenario
+from tests.planner.scenarios import gpt, gpt3_175b, machine, mixtral, scenario
+
+_USUAL = (ScheduleName.ONE_F_ONE_B, ScheduleName.INTERLEAVED)
 
 
 @st.composite
@@ -31,13 +35,45 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         gpt(layers, hidden_size, tie_word_embeddings=draw(st.booleans())),
         job=TrainingJob(global_batch_size=draw(st.sampled_from((8, 12, 16))), seq_length=1024),
         stack=draw(st.sampled_from(stack_names())),
-        profile=machine(
-            memory=f"{draw(st.sampled_from((2.0, 2.5, 4.0, 80.0)))} GiB",
-            nic_gbps=draw(st.sampled_from((10, 200))),
-        ),
+        profile=draw(machines()),
         search=SearchFile(
-            schedule=tuple(ScheduleName), micro_batch_size=(1, 2), top=draw(st.integers(1, 8))
+            schedule=(draw(st.sampled_from(list(SCHEDULES))), *_USUAL),
+            micro_batch_size=(1, 2),
+            top=draw(st.integers(1, 8)),
         ),
+    )
+
+
+@st.composite
+def modern_scenarios(draw: st.DrawFn) -> Scenario:
+    """Return small mixtures of experts with every axis of experts, sequences and host memory."""
+    return scenario(
+        mixtral(draw(st.sampled_from((4, 5))), draw(st.sampled_from((256, 1024)))),
+        job=TrainingJob(global_batch_size=draw(st.sampled_from((8, 12))), seq_length=1024),
+        profile=draw(machines()),
+        search=SearchFile(
+            tp=(1, draw(st.sampled_from((2, 4)))),
+            cp=(1, draw(st.sampled_from((2, 4)))),
+            pp=(1, 2),
+            schedule=(draw(st.sampled_from(list(SCHEDULES))),),
+            micro_batch_size=(1, 2),
+            zero_stage=(1,),
+            sequence_parallel=(True,),
+            recompute=(draw(st.sampled_from(Recompute)),),
+            recompute_num_layers=("all", 1),
+            offload_layers=(0, draw(st.integers(0, 2))),
+            optimizer_offload=(0.0, draw(st.sampled_from((0.0, 0.5, 1.0)))),
+            top=draw(st.integers(1, 8)),
+        ),
+    )
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Profile:
+    """Return machines whose memory or network may be scarce."""
+    return machine(
+        memory=f"{draw(st.sampled_from((2.0, 2.5, 4.0, 80.0)))} GiB",
+        nic_gbps=draw(st.sampled_from((10, 200))),
     )
 
 
@@ -53,7 +89,7 @@ def small() -> Scenario:
     return scenario(gpt(8, 1024), search=SearchFile(top=3))
 
 
-@given(scenarios())
+@given(scenarios() | modern_scenarios())
 def test_search_finds_what_a_full_evaluation_finds(given_scenario: Scenario) -> None:
     cast = Forecaster.of(given_scenario)
     layouts, count = enumerate_layouts(given_scenario).layouts, given_scenario.file.search.top
@@ -62,7 +98,7 @@ def test_search_finds_what_a_full_evaluation_finds(given_scenario: Scenario) -> 
     assert [(best.seconds, best.key) for best in found.best] == everything[:count]
 
 
-@given(scenarios())
+@given(scenarios() | modern_scenarios())
 def test_memory_divides_layouts_as_testing_each_does(given_scenario: Scenario) -> None:
     cast = Forecaster.of(given_scenario)
     limit = 0.94 * given_scenario.profile.accelerator.memory
@@ -96,7 +132,7 @@ def test_layouts_are_ranked_by_step_time() -> None:
     assert [entry.rank for entry in answer.layouts] == [1, 2, 3]
 
 
-@given(scenarios(), st.integers(1, 4))
+@given(scenarios() | modern_scenarios(), st.integers(1, 4))
 def test_the_first_layout_is_the_one_that_simulating_all_would_put_first(
     given_scenario: Scenario, least: int
 ) -> None:

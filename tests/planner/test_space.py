@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import pytest
 
+from planner.axes import AXES, divisors
 from planner.feasible import layout_key
-from planner.space import divisors, enumerate_layouts
+from planner.space import enumerate_layouts
+from planner.splits import given_layers
 from simulator.errors import InputError
-from simulator.parallel.checks import Reason, violations
-from simulator.parallel.layout import ParallelLayout, Recompute, ScheduleName
+from simulator.parallel.checks import RULES, Asked, Reason, violations
+from simulator.parallel.layout import (
+    ContextExchange,
+    ParallelLayout,
+    Recompute,
+    RecomputeModule,
+    ScheduleName,
+)
 from simulator.scenario import Scenario, SearchFile
 from simulator.workload.job import TrainingJob
-from tests.planner.scenarios import gpt, gpt3_175b, llama3_405b, scenario
+from simulator.workload.stack import load_stack
+from tests.planner.scenarios import gpt, gpt3_175b, llama3_405b, mixtral, scenario
 
 _FEW = SearchFile(
     tp=(1, 2, 3),
@@ -32,56 +43,138 @@ def few() -> Scenario:
     return scenario(gpt(8, 1024), nodes=3, job=job, search=_FEW)
 
 
-def brute_force(given: Scenario) -> Counter[Reason | None]:
-    """Count each combination under the first rule it breaks; None is legal."""
-    search, counts = given.file.search, Counter[Reason | None]()
+def experts() -> Scenario:
+    """Return a mixture of experts whose lists hold legal and illegal values of every axis."""
+    search = SearchFile(
+        tp=(1, 2),
+        pp=(1, 2),
+        cp=(1, 2),
+        cp_comm_type=(ContextExchange.RING, ContextExchange.ULYSSES),
+        ep=(1, 3, 4, 8),
+        etp=(1, 2),
+        vpp=(1, 2),
+        micro_batch_size=(1, 3),
+        zero_stage=(0, 1),
+        recompute_modules=((), (RecomputeModule.LAYERNORM, RecomputeModule.MOE_ACTIVATION)),
+        recompute_num_layers=("all", 1),
+        offload_layers=(0, 1),
+        optimizer_offload=(0.0, 0.5),
+        sequence_parallel=(True, False),
+    )
+    job = TrainingJob(global_batch_size=16, seq_length=1024)
+    return scenario(mixtral(), job=job, search=search)
+
+
+def combinations(given: Scenario) -> Iterator[ParallelLayout]:
+    """Yield each combination of the lists once, where dp is what fills the cluster."""
+    search = given.file.search
     for tp, pp, cp in product(search.tp or (), search.pp or (), search.cp):
-        dp, rest = divmod(given.world_size, tp * pp * cp)
-        for spread, size, schedule, vpp, zero, recompute in product(
-            search.sequence_parallel,
+        seen = set()
+        lists: list[Sequence[Any]] = [
+            search.sequence_parallel if tp > 1 else (False,),
+            search.ep or (1,),
+            search.etp or (None,),
+            (search.cp_comm_type or tuple(ContextExchange)) if cp > 1 else (ContextExchange.RING,),
             search.micro_batch_size or (),
-            search.schedule,
+            search.schedule or given.stack.schedules,
             search.vpp or (),
             search.zero_stage or (),
             search.recompute,
-        ):
+            search.recompute_modules or ((),),
+            search.recompute_num_layers,
+            search.offload_layers,
+            search.optimizer_offload,
+        ]
+        for values in product(*lists):
+            spread, ep, etp, kind, size, schedule, vpp, zero, recompute, *rest = values
+            modules, layers, offloaded, share = rest
             interleaves = schedule is ScheduleName.INTERLEAVED
-            if (spread and tp == 1) or interleaves != (vpp > 1) or (interleaves and pp == 1):
+            if interleaves != (vpp > 1) or (interleaves and pp == 1):
                 continue
-            if max(1, dp) * cp == 1 and zero > 0:
+            data_ranks = max(1, given.world_size // (tp * pp * cp)) * cp
+            if (data_ranks == 1 and zero > 0) or kind is ContextExchange.HIERARCHICAL:
                 continue
+            full, selective = recompute is Recompute.FULL, recompute is Recompute.SELECTIVE
             layout = ParallelLayout(
                 tp=tp,
                 pp=pp,
                 cp=cp,
-                dp=max(1, dp),
+                dp=data_ranks // cp,
+                ep=ep,
+                etp=None if etp == tp else etp,
+                cp_comm_type=kind,
                 vpp=vpp,
                 micro_batch_size=size,
                 schedule=schedule,
                 sequence_parallel=spread,
                 zero_stage=zero,
                 recompute=recompute,
+                recompute_modules=modules if selective else (),
+                recompute_num_layers=layers if full and layers != "all" else None,
+                offload_layers=offloaded,
+                optimizer_offload=share,
             )
-            found = violations(given.model.spec, given.file.job, given.stack, layout)
-            first = next((v.reason for v in found), None)
-            counts[Reason.WORLD_SIZE if rest else first] += 1
+            if layout not in seen:
+                seen.add(layout)
+                yield layout
+
+
+def asked(given: Scenario, layout: ParallelLayout) -> Asked:
+    """Return whether `layout` is legal, as a question to a rule."""
+    return Asked(model=given.model.spec, job=given.file.job, stack=given.stack, layout=layout)
+
+
+class Watched(ParallelLayout):
+    """A layout that knows which of its fields were read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ParallelLayout.model_fields:
+            object.__getattribute__(self, "__dict__").setdefault("read", set()).add(name)
+        return super().__getattribute__(name)
+
+    def fields_read(self) -> set[str]:
+        """Return the fields that were read since this layout was made."""
+        return set(object.__getattribute__(self, "__dict__").get("read", ()))
+
+
+def brute_force(given: Scenario) -> Counter[Reason | None]:
+    """Count each combination under the first rule it breaks; None is legal."""
+    counts = Counter[Reason | None]()
+    place = {field: number for number, fields in enumerate(AXES) for field in fields}
+    ordered = sorted(RULES, key=lambda rule: max(place.get(field, 0) for field in rule.reads))
+    for layout in combinations(given):
+        question = asked(given, layout)
+        found = (violation.reason for rule in ordered for violation in rule.broken(question))
+        fills = layout.world_size == given.world_size
+        counts[next(found, None) if fills else Reason.WORLD_SIZE] += 1
     return counts
 
 
-def test_counts_are_those_of_testing_every_combination() -> None:
-    space = enumerate_layouts(few())
+@pytest.mark.parametrize("given", [few(), experts()], ids=["dense", "experts"])
+def test_counts_are_those_of_testing_every_combination(given: Scenario) -> None:
+    space = enumerate_layouts(given)
     counts = Counter[Reason | None](space.rejected)
     counts[None] = len(space.layouts)
-    assert counts == brute_force(few())
+    assert counts == brute_force(given)
 
 
-def test_counts_add_up() -> None:
-    space = enumerate_layouts(few())
+@pytest.mark.parametrize("given", [few(), experts()], ids=["dense", "experts"])
+def test_counts_add_up(given: Scenario) -> None:
+    space = enumerate_layouts(given)
     assert space.considered == len(space.layouts) + sum(space.rejected.values())
 
 
-def test_every_layout_is_legal_and_fills_the_cluster() -> None:
-    given = few()
+@pytest.mark.parametrize("given", [few(), experts()], ids=["dense", "experts"])
+def test_rules_read_nothing_but_what_they_say(given: Scenario) -> None:
+    for layout in combinations(given):
+        for rule in RULES:
+            watched = Watched(**layout.model_dump())
+            list(rule.broken(asked(given, watched)))
+            assert watched.fields_read() <= {*rule.reads}
+
+
+@pytest.mark.parametrize("given", [few(), experts()], ids=["dense", "experts"])
+def test_every_layout_is_legal_and_fills_the_cluster(given: Scenario) -> None:
     for layout in enumerate_layouts(given).layouts:
         assert layout.world_size == given.world_size
         assert not list(violations(given.model.spec, given.file.job, given.stack, layout))
@@ -143,6 +236,26 @@ def test_ends_take_one_layer_less_where_only_that_divides_and_the_stack_can() ->
     given = scenario(llama3_405b(), nodes=2048, job=job, stack="megatron-core", search=search)
     found = {layout.layers_per_stage for layout in enumerate_layouts(given).layouts}
     assert found == {(7, *(8,) * 14, 7)}
+
+
+def test_a_stack_that_can_be_told_takes_fewer_layers_at_the_ends() -> None:
+    # DeepSeek-V3: 61 layers, an embedding, a head and a module of multi-token prediction count as
+    # 64, 4 a stage of 16: 3 beside the embedding, 2 beside the head and the further prediction.
+    model = gpt(61, 1024, num_nextn_predict_layers=1)
+    found = given_layers(model, load_stack("megatron-core"), 16, 16)
+    assert found == (3, *(4,) * 14, 2)
+
+
+def test_what_is_left_over_goes_to_the_stages_before_the_last() -> None:
+    # 92 layers and 3 ends over 8 stages: 7 of 12 and one of 11 layers.
+    model = gpt(92, 1024, num_nextn_predict_layers=1)
+    found = given_layers(model, load_stack("megatron-core"), 8, 8)
+    assert found == (10, *(12,) * 6, 10)
+
+
+def test_no_split_is_offered_that_wastes_stages() -> None:
+    # 96 layers and 2 ends over 64 stages: some of 2, most of 1.
+    assert given_layers(gpt3_175b(), load_stack("megatron-core"), 64, 64) is None
 
 
 def test_layers_that_do_not_divide_are_refused_where_the_stack_cannot_leave_ends_short() -> None:

@@ -13,8 +13,10 @@ from simulator.errors import InputError
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.constants import FittedConstants
 from simulator.parallel.layout import DataParallel, ParallelLayout, Recompute, ScheduleName
+from simulator.parallel.placement import Placement, placement_of
 from simulator.results import Category, StepResult
 from simulator.schedule.graph import WorkKind
+from simulator.schedule.registry import SCHEDULES
 from simulator.workload.stack import AttentionKernel
 from tests.fakes import (
     PEAK,
@@ -424,9 +426,10 @@ def test_launch_bound_steps_wait_for_the_cpu() -> None:
     assert result.breakdown.seconds[Category.LAUNCH] == pytest.approx(result.step_time, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", list(ScheduleName))
+@pytest.mark.parametrize("name", list(SCHEDULES))
 def test_an_estimate_processes_no_events(name: ScheduleName) -> None:
-    vpp = 2 if name is ScheduleName.INTERLEAVED else 1
+    loops = name is not ScheduleName.INTERLEAVED and placement_of(name) is Placement.LOOP
+    vpp = 1 if loops else 2
     layout = ParallelLayout(pp=2, vpp=vpp, schedule=name)
     result = forecaster(layout).estimate(layout)
     assert (result.events, result.spans) == (0, ())

@@ -18,17 +18,23 @@ def simulate(
         str | None,
         typer.Option(metavar="OUT", help="Write a timeline for ui.perfetto.dev ('-': stdout)."),
     ] = None,
+    schedule: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OUT", help="Write the pipeline schedule as CSV, as PyTorch does ('-': stdout)."
+        ),
+    ] = None,
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write the result as JSON ('-': stdout).")
     ] = None,
 ) -> None:
     """Simulate one step: time, throughput, where the time goes, memory of each stage."""
-    tables = check_targets(scenario, trace=trace, json=json)
+    tables = check_targets(scenario, trace=trace, schedule=schedule, json=json)
 
     from reports.records import step_record
     from reports.step_view import print_step
     from simulator.scenario import load_scenario
-    from traincast.forecasts import scenario_layout, simulate_step, trace_step
+    from traincast.forecasts import scenario_layout, schedule_csv, simulate_step, trace_step
 
     loaded = load_scenario(scenario)
     layout = scenario_layout(loaded)
@@ -38,10 +44,26 @@ def simulate(
         write(as_json(record), json)
     if trace is not None:
         write(as_json(trace_step(loaded, result), compact=True), trace)
+    if schedule is not None:
+        write(schedule_csv(loaded), schedule)
     if tables:
         print_step(console(), record)
-    if not result.fits:
+    if result.peak_memory > result.memory_capacity:
         raise InfeasibleError(_too_large(scenario, result.peak_memory, result.memory_capacity))
+    if not result.fits:
+        raise InfeasibleError(_host_too_small(scenario, result.host_memory, result.host_capacity))
+
+
+def _host_too_small(scenario: str, used: float, capacity: float) -> Problem:
+    from reports.quantities import gibibytes
+
+    return Problem(
+        where=scenario,
+        key="layout",
+        found=f"{gibibytes(used)} GiB of host memory a rank",
+        rule=f"must fit in the {gibibytes(capacity)} GiB of host memory of each accelerator",
+        fix="a smaller offload_layers or optimizer_offload, or a higher zero_stage",
+    )
 
 
 def _too_large(scenario: str, reserved: float, capacity: float) -> Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reports.catalogue_models import attention, experts
 from simulator.hardware.constants import FittedConstants, Origin
 from simulator.hardware.profile import Profile, load_profile, profile_names
 from simulator.units import GB, GIB, TERA
@@ -35,7 +36,8 @@ def profiles_page() -> str:
 def models_page() -> str:
     """Return the page of the shipped models."""
     specs = [(name, load_model(name).spec) for name in model_names()]
-    header = ["model", "parameters", "layers", "hidden", "heads (kv)", "MLP", "vocabulary"]
+    header = ["model", "parameters", "active", "experts", "attention"]
+    header += ["layers", "hidden", "heads (kv)", "MLP", "vocabulary"]
     return page(
         "Shipped models",
         "What stands in `simulator/workload/models/`. `traincast` also reads a Hugging Face "
@@ -129,6 +131,9 @@ def _model_row(name: str, spec: ModelSpec) -> list[str]:
     return [
         code(name),
         f"{spec.parameters / _BILLION:.4g} B",
+        f"{spec.active_parameters / _BILLION:.4g} B" if spec.moe else "",
+        experts(spec),
+        attention(spec),
         str(spec.num_hidden_layers),
         str(spec.hidden_size),
         f"{spec.num_attention_heads} ({spec.num_key_value_heads})",

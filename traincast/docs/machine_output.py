@@ -65,6 +65,7 @@ PLAN = {
     "memory_limit_bytes": ("number", "what a layout may reserve"),
     "memory_capacity_bytes": ("number", "of one accelerator"),
     "nearest": ("list", "where nothing fits: the layouts that come closest"),
+    "hints": ("list of text", "where nothing fits: keys that would need less memory"),
     "bottleneck": ("text", "what most of the best layout's step goes into"),
     "runner_up_extra_s": ("table or null", "seconds by category that the second layout takes more"),
     "runner_up_lost": ("text", "the same in words"),

@@ -50,7 +50,7 @@ FILE_PAGES = (
         name="model",
         record=ModelSpec,
         title="The model file",
-        intro="A dense decoder in the names of Hugging Face configs. A scenario may also name a "
+        intro="A decoder in the names of Hugging Face configs. A scenario may also name a "
         "shipped model ([models.md](models.md)) or a Hugging Face `config.json`.",
         optional=frozenset({"num_key_value_heads", "head_dim"}),
     ),

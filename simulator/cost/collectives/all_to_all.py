@@ -1,4 +1,4 @@
-"""All-to-all by messages between all pairs of ranks."""
+"""All-to-all by messages between all pairs of ranks, or in two steps: inside domains, across."""
 
 from __future__ import annotations
 
@@ -11,14 +11,23 @@ def pairwise(request: Request, links: Links) -> CommPlan:
     """Return the plan in which each rank sends `s/n` of its `s` bytes to every other rank.
 
     `(r-1)/n s` bytes go over the scale-up link and `(n-r)/n s` over the NIC share, at the same
-    time; the slower decides. Time as `PairwiseConstants` says.
+    time; the slower decides. Time as `PairwiseConstants` says. It is what NCCL does unasked:
+    all-to-all is a group of sends and receives; PXN, which relays a message inside the sender's
+    domain to the accelerator whose NIC is on the receiver's rail, changes no byte on a NIC.
 
-    Source: nccl-tests, doc/PERFORMANCE.md (wire bytes).
+    With a `network_share` below 1 one copy crosses the network for all ranks of a domain that
+    want it, and is spread inside: all of what other ranks want, `(r-1)/r s`, crosses scale-up
+    links, at the same time as the network is busy.
+
+    Source: nccl-tests, doc/PERFORMANCE.md (wire bytes); NCCL 2.12 (PXN); DeepEP,
+    csrc/kernels/internode.cu (forwarding from the NIC's accelerator to its peers).
     """
     group, constants = request.group, links.constants.all_to_all
     chunk = request.payload / group.size
+    nic_bytes = (group.size - group.per_domain) * chunk * request.network_share
     wire = (group.per_domain - 1) * chunk
-    nic_bytes = (group.size - group.per_domain) * chunk
+    if request.network_share < 1.0:
+        wire *= group.domains
     fixed = _latency(constants, group.size - 1, chunk)
     inside = (wire / constants.efficiency + chunk * constants.chunk_cost) / links.bandwidth
     if group.domains == 1:
@@ -27,6 +36,32 @@ def pairwise(request: Request, links: Links) -> CommPlan:
     inside = inside if group.per_domain > 1 else 0.0
     seconds = max(inside, nic_bytes / links.nic_share)
     return request.plan("pairwise", flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds))
+
+
+def two_step(request: Request, links: Links) -> CommPlan:
+    """Return the plan of two exchanges, one after the other and not pipelined.
+
+    First the `r` ranks of a domain exchange so that each holds all that goes to its own place in
+    the `N` domains: `(r-1)/r s` bytes over the scale-up link. Then the `N` ranks at one place
+    exchange: `(N-1)/N s` over the NIC share, the bytes of `pairwise` in messages r times as
+    large: `r - 1 + N - 1` messages instead of `n - 1`, which pays where they are small.
+
+    Source: Hwang et al. 2023, "Tutel", section 4.3 (two-dimensional hierarchical all-to-all).
+    """
+    group, constants = request.group, links.constants.all_to_all
+    message = request.payload / group.domains
+    nic_bytes = (group.domains - 1) * message * request.network_share
+    fixed = _latency(constants, group.domains - 1, message)
+    fixed += network_latency(links, 1.0, nic_bytes)
+    across = flow(LinkKind.SCALE_OUT, fixed, nic_bytes, nic_bytes / links.nic_share)
+    if group.per_domain == 1:
+        return request.plan("two_step", across)
+    chunk = request.payload / group.per_domain
+    wire = (group.per_domain - 1) * chunk
+    seconds = (wire / constants.efficiency + chunk * constants.chunk_cost) / links.bandwidth
+    fixed = _latency(constants, group.per_domain - 1, chunk)
+    inside = flow(LinkKind.SCALE_UP, fixed, wire, seconds)
+    return request.plan("two_step", inside, across)
 
 
 def _latency(constants: PairwiseConstants, peers: int, chunk: float) -> float:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simulator.cost.collectives.all_to_all import pairwise
+from simulator.cost.collectives.all_to_all import pairwise, two_step
 from simulator.cost.collectives.binomial import binomial
 from simulator.cost.collectives.chain import chain
 from simulator.cost.collectives.hierarchical import hierarchical
+from simulator.cost.collectives.host_copy import host_copy
 from simulator.cost.collectives.nvls import nvls
 from simulator.cost.collectives.parameter_server import parameter_server
 from simulator.cost.collectives.request import Links, Request
@@ -65,8 +66,15 @@ ALGORITHMS: dict[str, Algorithm] = {
         build=hierarchical, collectives=_ALL_REDUCE, serves=_across_domains, automatic=False
     ),
     "pairwise": Algorithm(build=pairwise, collectives=frozenset({Collective.ALL_TO_ALL})),
+    "two_step": Algorithm(
+        build=two_step,
+        collectives=frozenset({Collective.ALL_TO_ALL}),
+        serves=_across_domains,
+        automatic=False,
+    ),
     "chain": Algorithm(build=chain, collectives=_ROOTED),
     "binomial": Algorithm(build=binomial, collectives=_ROOTED),
     "direct": Algorithm(build=direct, collectives=frozenset({Collective.SEND_RECV})),
+    "host_copy": Algorithm(build=host_copy, collectives=frozenset({Collective.HOST_COPY})),
     "parameter_server": Algorithm(build=parameter_server, collectives=_ALL_REDUCE, automatic=False),
 }

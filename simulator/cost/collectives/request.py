@@ -17,6 +17,8 @@ class Request:
     collective: Collective
     payload: float
     group: GroupShape
+    network_share: float = 1.0
+    """See `CommWork.network_share`; only all-to-all asks for another than 1."""
 
     def plan(self, algorithm: str, *phases: CommPhase) -> CommPlan:
         """Return the plan that answers this request by `phases`."""
@@ -40,6 +42,8 @@ class Links:
     hop_latency: float
     """Node to node, one message, seconds."""
     in_network_reduction: bool
+    host_bandwidth: float
+    """Between an accelerator and its host memory, bytes/s per direction."""
     constants: CollectiveConstants
 
     @property
@@ -56,6 +60,7 @@ def links_of(profile: Profile) -> Links:
         nic_share=profile.nic_bandwidth if nic else 0.0,
         hop_latency=nic.latency if nic else 0.0,
         in_network_reduction=scale_up.in_network_reduction,
+        host_bandwidth=profile.node.host.pcie_bandwidth,
         constants=profile.constants.collectives,
     )
 

@@ -13,7 +13,7 @@ from simulator.files import nearest
 from simulator.hardware.profile import Profile
 from simulator.parallel.groups import Collective, GroupShape
 
-_Key = tuple[Collective, float, GroupShape, str | None]
+_Key = tuple[Collective, float, GroupShape, str | None, float]
 
 
 def plan_collective(
@@ -55,13 +55,16 @@ class CollectiveCosts:
         group: GroupShape,
         *,
         algorithm: str | None = None,
+        network_share: float = 1.0,
     ) -> CommPlan:
-        """Return what `plan_collective` returns."""
-        key = (collective, payload, group, algorithm)
+        """Return what `plan_collective` returns; `network_share` as in `CommWork`."""
+        key = (collective, payload, group, algorithm, network_share)
         plan = self._plans.get(key)
         if plan is None:
             assert payload >= 0, payload
-            request = Request(collective=collective, payload=payload, group=group)
+            request = Request(
+                collective=collective, payload=payload, group=group, network_share=network_share
+            )
             plan = self._plans[key] = self._compute(request, algorithm)
         return plan
 
@@ -69,7 +72,8 @@ class CollectiveCosts:
         if algorithm is not None and algorithm not in ALGORITHMS:
             rule, fix = "is not a collective algorithm", nearest(algorithm, list(ALGORITHMS))
             raise InputError(Problem(where=algorithm, rule=rule, fix=fix))
-        if request.group.size == 1:
+        alone = request.group.size == 1 and request.collective is not Collective.HOST_COPY
+        if alone:
             return request.plan(algorithm or "none")
         if request.group.domains > 1:
             # Raises the error that says what is missing where there is no NIC.

@@ -36,12 +36,17 @@ class Architecture:
     """What the library assumes for keys that a config leaves out."""
     sizes: Config = field(default_factory=dict)
     """Library defaults of sizes; used, and noted, only inside a nested `text_config`."""
+    required: tuple[str, ...] = ()
+    """Further sizes that the library must not guess."""
     keys: frozenset[str] = frozenset()
     """Further keys that `derive` reads."""
     stated: Config = field(default_factory=dict)
     """Keys that only state what is fixed here, and the one value of each that agrees with it."""
     ignored: frozenset[str] = frozenset()
-    """Keys that the library stores for this architecture and never reads."""
+    """Keys that the library stores for this architecture and never reads, or that change neither
+    shapes nor the amount of computing."""
+    left_out: frozenset[str] = frozenset()
+    """Keys of published configs that ask for what the library leaves out; each is noted."""
     derive: Callable[[Config], Fields] = no_fields
     """Returns the spec fields that depend on the config."""
 

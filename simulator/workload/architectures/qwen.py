@@ -44,7 +44,7 @@ _QWEN_WINDOW_DEFAULTS = {
 }
 
 
-def _qwen_windows(config: Config) -> Fields:
+def qwen_windows(config: Config) -> Fields:
     """Return the windows: off unless `use_sliding_window`, then on above `max_window_layers`."""
     if not config["use_sliding_window"] or config["sliding_window"] is None:
         return {}
@@ -57,7 +57,7 @@ def _qwen_windows(config: Config) -> Fields:
 
 
 def _qwen3(config: Config) -> Fields:
-    return {**biases(config), **_qwen_windows(config)}
+    return {**biases(config), **qwen_windows(config)}
 
 
 def _smollm3(config: Config) -> Fields:
@@ -68,7 +68,7 @@ def _smollm3(config: Config) -> Fields:
         marks = [int((index + 1) % interval != 0) for index in range(layers)]
     require_length("no_rope_layers", len(marks), layers)
     bare = [index for index, rotary in enumerate(marks) if not rotary]
-    return {**biases(config), **_qwen_windows(config), "no_rope_layers": bare}
+    return {**biases(config), **qwen_windows(config), "no_rope_layers": bare}
 
 
 QWEN2 = Architecture(
@@ -83,7 +83,7 @@ QWEN2 = Architecture(
     },
     sizes=_QWEN_SIZES,
     keys=_QWEN_WINDOWS,
-    derive=_qwen_windows,
+    derive=qwen_windows,
 )
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from simulator.workload.architectures import (
     alibi,
     deci,
+    deepseek,
     gpt,
     gpt_rope,
     llama,
     norms,
     openelm,
     own_code,
+    own_moe,
     qwen,
+    qwen_moe,
+    sparse,
 )
 from simulator.workload.architectures.entry import Architecture
 
@@ -25,53 +29,26 @@ ENTRIES = (
     *own_code.ENTRIES,
     *deci.ENTRIES,
     *openelm.ENTRIES,
+    *sparse.ENTRIES,
+    *qwen_moe.ENTRIES,
+    *deepseek.ENTRIES,
+    *own_moe.ENTRIES,
 )
 ARCHITECTURES: dict[str, Architecture] = {name: entry for entry in ENTRIES for name in entry.names}
 
-_MOE = "mixture of experts"
-_MLA = "multi-head latent attention"
 _SSM = "state-space, convolution or linear-attention layers"
 _CROSS = "an encoder-decoder or cross-attention model"
 _SHARED = "layers that share keys, values or inputs"
 
 UNSUPPORTED: dict[str, str] = {
+    "arctic": "a dense MLP beside its experts",
+    "jetmoe": "a mixture of attention heads",
+    "longcat_flash": "two attentions a layer and experts that compute nothing",
+    "qwen3_omni_moe": "a speech model beside its language model",
     **dict.fromkeys(
-        (
-            "arctic",
-            "dbrx",
-            "ernie4_5_moe",
-            "flex_olmo",
-            "glm4_moe",
-            "glm4v_moe",
-            "gpt_oss",
-            "granitemoe",
-            "granitemoeshared",
-            "grok-1",
-            "hunyuan_v1_moe",
-            "jetmoe",
-            "llama4",
-            "llama4_text",
-            "minimax",
-            "mixtral",
-            "nllb_moe",
-            "olmoe",
-            "phimoe",
-            "qwen2_moe",
-            "qwen3_moe",
-            "qwen3_omni_moe",
-            "qwen3_vl_moe",
-            "qwen3_vl_moe_text",
-            "deepseek",
-            "switch_transformers",
-            "dots1",
-        ),
-        _MOE,
+        ("deepseek_v32", "glm_moe_dsa"), "sparse attention to tokens that an indexer picks"
     ),
-    **dict.fromkeys(
-        ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "longcat_flash"),
-        f"{_MLA} and {_MOE}",
-    ),
-    "minicpm3": _MLA,
+    **dict.fromkeys(("nllb_moe", "switch_transformers"), _CROSS),
     **dict.fromkeys(
         (
             "bamba",
@@ -79,10 +56,17 @@ UNSUPPORTED: dict[str, str] = {
             "falcon_mamba",
             "granitemoehybrid",
             "jamba",
+            "kimi_linear",
             "lfm2",
+            "lfm2_moe",
             "mamba",
             "mamba2",
+            "minimax",
+            "minimax_m1",
+            "minimax_text_01",
             "nemotron_h",
+            "qwen3_5",
+            "qwen3_5_moe",
             "qwen3_next",
             "recurrent_gemma",
             "rwkv",

@@ -45,6 +45,25 @@ STEP: Mapping[str, str] = {
     "step_time_s": "0.5",
 }
 """A step row that says everything it needs to."""
+MIXTURE: Mapping[str, str] = {
+    **STEP,
+    "framework": "Megatron-Bridge / Megatron-Core",
+    "model": "a mixture",
+    "attention_kernel": "flash",
+    "vocab_padded": "50304",
+    "ffn_matrices": "3",
+    "experts": "8",
+    "topk": "2",
+    "moe_ffn_hidden": "512",
+    "shared_experts": "1",
+    "dense_layers": "1",
+    "tp": "2",
+    "dp": "8",
+    "ep": "8",
+    "zero_stage": "1",
+    "sequence_parallel": "True",
+}
+"""A step row of a mixture of experts."""
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, str]]) -> Path:

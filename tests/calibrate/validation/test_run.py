@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from calibrate.validation import Status, render, to_json, validate_rows
 from simulator.errors import InputError
-from tests.calibrate.validation.tables import STEP, step_rows, write_table
+from tests.calibrate.validation.tables import MIXTURE, STEP, step_rows, write_table
 from tests.calibrate.validation.test_kernels_and_collectives import ATTENTION, COLLECTIVE, GEMM
 
 ROW_KEYS = [
@@ -94,7 +94,7 @@ def test_an_unknown_profile_or_stack_is_refused(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-@pytest.mark.parametrize("base", [STEP, COLLECTIVE, GEMM, ATTENTION])
+@pytest.mark.parametrize("base", [STEP, MIXTURE, COLLECTIVE, GEMM, ATTENTION])
 def test_no_cell_raises_anything(base: dict[str, str], tmp_path: Path, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 4))
     changes = [

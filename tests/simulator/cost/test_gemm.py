@@ -91,12 +91,13 @@ def test_a_long_kernel_is_throttled() -> None:
     assert throttled == pytest.approx(20 * US * 1.1)
 
 
-def test_factors_of_layout_accumulation_and_training_multiply_compute() -> None:
+def test_factors_of_layout_accumulation_training_and_groups_multiply_compute() -> None:
     constants = PLAIN.model_copy(
         update={
             "layout_factor": {GemmLayout.WEIGHT_GRADIENT: 1.1},
             "accumulate_factor": 1.05,
             "sustained_factor": 1.2,
+            "grouped_factor": 1.5,
         }
     )
     taken = gemm_seconds(
@@ -109,8 +110,9 @@ def test_factors_of_layout_accumulation_and_training_multiply_compute() -> None:
         layout=GemmLayout.WEIGHT_GRADIENT,
         accumulate=True,
         sustained=True,
+        grouped=True,
     )
-    assert taken == pytest.approx(20 * US * 1.1 * 1.05 * 1.2)
+    assert taken == pytest.approx(20 * US * 1.1 * 1.05 * 1.2 * 1.5)
 
 
 def test_a_cast_of_short_rows_takes_a_fixed_time_a_row() -> None:

@@ -8,8 +8,10 @@ import pytest
 
 from simulator.api import Forecaster
 from simulator.cost.timeline import COLLECTIVE, OPERATOR, operator_spans
+from simulator.parallel.layout import ParallelLayout, ScheduleName
 from simulator.results import Span
 from simulator.scenario import load_scenario
+from tests.simulator.steps import forecaster
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 NAMES = ["gpt-18b-gpipe", "llama3.1-8b-dgx-h100", "llama3.1-8b-hsdp", "lan-ddp"]
@@ -18,13 +20,13 @@ NAMES = ["gpt-18b-gpipe", "llama3.1-8b-dgx-h100", "llama3.1-8b-hsdp", "lan-ddp"]
 def inside(name: str) -> tuple[list[Span], tuple[Span, ...]]:
     """Return the passes of the first micro-batch of an example, and what runs inside them."""
     scenario = load_scenario(EXAMPLES / f"{name}.toml")
-    forecaster = Forecaster.of(scenario)
+    cast = Forecaster.of(scenario)
     layout = scenario.file.layout
     assert layout is not None
     world = layout.tp * layout.cp * layout.pp
     layout = layout.model_copy(update={"dp": scenario.world_size // world})
-    spans = forecaster.simulate(layout).spans
-    found = operator_spans(forecaster.costs, forecaster.program(layout), spans, 1)
+    spans = cast.simulate(layout).spans
+    found = operator_spans(cast.costs, cast.program(layout), spans, 1)
     passes = [s for s in spans if s.name in ("forward", "backward") and s.micro_batch == 0]
     return passes, found
 
@@ -55,3 +57,12 @@ def test_recomputation_is_named() -> None:
     assert "recompute attention.core" in {piece.name for piece in found} or any(
         piece.name.startswith("recompute ") for piece in found
     )
+
+
+def test_split_backward_passes_show_their_own_operators() -> None:
+    layout = ParallelLayout(pp=2, schedule=ScheduleName.ZERO_BUBBLE_H1)
+    cast = forecaster(layout)
+    result = cast.simulate(layout)
+    inside = operator_spans(cast.costs, cast.program(layout), result.spans, 1)
+    names = {span.name for span in inside if span.stage == 0}
+    assert {"mlp.up", "mlp.up.dgrad", "mlp.up.wgrad"} <= names

@@ -152,7 +152,7 @@ ILLEGAL: list[tuple[Reason, ParallelLayout, dict[str, object], str, str]] = [
         ParallelLayout(pp=2, vpp=2),
         {"batch": 7},
         "interleaving needs micro-batches in groups of pp = 2",
-        "vpp = 1, or another micro_batch_size or dp",
+        "vpp = 1, or another micro_batch_size or dp, or microbatch_group_size = 4",
     ),
     (
         Reason.ZERO,
@@ -197,7 +197,7 @@ ILLEGAL: list[tuple[Reason, ParallelLayout, dict[str, object], str, str]] = [
         "zero_stage = 0",
     ),
     (
-        Reason.NOT_MODELLED,
+        Reason.EXPERTS,
         ParallelLayout(ep=2),
         {},
         "a dense model has no experts",
@@ -211,11 +211,11 @@ ILLEGAL: list[tuple[Reason, ParallelLayout, dict[str, object], str, str]] = [
         "cp = 1",
     ),
     (
-        Reason.NOT_MODELLED,
+        Reason.CONTEXT,
         ParallelLayout(cp=2),
         {"model": tiny_model(sliding_window=8)},
-        "context parallelism with sliding-window attention is not modelled yet",
-        "cp = 1",
+        '"p2p" has no sliding-window attention (Transformer Engine)',
+        'cp_comm_type "all_gather" or "a2a", or cp = 1',
     ),
     (
         Reason.STACK,
@@ -246,8 +246,9 @@ def test_each_broken_rule_is_named_with_the_legal_alternative(
 
 
 def test_every_reason_of_the_layout_itself_is_covered() -> None:
-    # The world size is the cluster's business and memory the planner's.
-    elsewhere = {Reason.WORLD_SIZE, Reason.MEMORY}
+    # The world size is the cluster's business and memory the planner's; test_saver_checks.py has
+    # recomputation and offload.
+    elsewhere = {Reason.WORLD_SIZE, Reason.MEMORY, Reason.RECOMPUTE, Reason.OFFLOAD}
     assert {case[0] for case in ILLEGAL} == set(Reason) - elsewhere
 
 

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.parallel.layout import ParallelLayout, Recompute, ScheduleName
+from simulator.parallel.layout import (
+    ContextExchange,
+    ParallelLayout,
+    Recompute,
+    ScheduleName,
+)
 from simulator.results import MemoryUse
 from simulator.units import GIB
 from simulator.workload.job import Optimizer
@@ -53,6 +58,20 @@ def test_a_sharded_master_copy_is_the_only_copy_that_zero_3_keeps() -> None:
     layout = ParallelLayout(dp=4, zero_stage=3)
     (use,) = memory_of(layout, stack=fake_stack())
     assert (use.weights, states_of(use)) == (0.0, tiny_model().parameters * 14 / 4)
+
+
+def test_a_stack_may_keep_sharded_parameters_beside_their_masters() -> None:
+    layout = ParallelLayout(dp=4, zero_stage=3)
+    (use,) = memory_of(layout, stack=fake_stack(numerics={"keeps_sharded": True}))
+    parameters = tiny_model().parameters / 4
+    assert (use.weights, states_of(use)) == (2 * parameters, 16 * parameters)
+
+
+def test_gathered_keys_are_alive_while_a_layer_runs_backward() -> None:
+    gathered = ParallelLayout(cp=2, cp_comm_type=ContextExchange.ALL_GATHER)
+    (use,), (ring,) = memory_of(gathered), memory_of(ParallelLayout(cp=2))
+    # All keys and values of 32 tokens and their gradients; of a ring two sets of 16 tokens'.
+    assert (use.transient, ring.transient) == (4 * 2 * SBH, 2 * 4 * 2 * SBH / 2)
 
 
 def test_zero_3_holds_the_largest_segments_whole_while_they_compute() -> None:
@@ -125,7 +144,8 @@ def test_full_recompute_adds_one_layer_at_a_time() -> None:
     stack = fake_stack(kernels={"attention": AttentionKernel.UNFUSED, "dropout": True})
     layout = ParallelLayout(pp=4, recompute=Recompute.FULL)
     use = memory_of(layout, stack=stack)[1]
-    assert (use.activations, use.transient) == (3 * 2 * SBH, LAYER)
+    # The layer's input, 2 s b h, is one of the three that are kept.
+    assert (use.activations, use.transient) == (3 * 2 * SBH, LAYER - 2 * SBH)
 
 
 def test_reserved_is_allocated_times_fragmentation_and_the_context() -> None:

@@ -66,7 +66,7 @@ def test_tied_embedding_is_held_once_on_one_stage_and_at_both_ends_of_a_pipeline
 
 def test_key_value_heads_are_replicated_where_there_are_fewer_than_tp() -> None:
     model = tiny_model(num_key_value_heads=1, attention_bias=False)
-    local = program_of(ParallelLayout(tp=4), model=model).chunks[0].whole.layers[0][0]
+    local = program_of(ParallelLayout(tp=4), model=model).chunks[0].whole.layers[0][0].layer
     whole = program_of(ParallelLayout(tp=4), model=model).stage_parameters(0)
     ends = 2 * TABLE / 4 + POSITIONS + FINAL_NORM
     key_value = 2 * H * 16

@@ -71,26 +71,30 @@ def test_every_task_follows_what_it_waits_for(shape: GraphShape) -> None:
 @given(graph_shapes())
 def test_passes_are_as_many_as_segments_times_micro_batches(shape: GraphShape) -> None:
     graph = build_graph(shape)
-    whole, cut = len(shape.segments), sum(shape.segments)
-    # Where ZeRO-1 gathers at the start, only the first micro-batch is cut.
-    cut_passes = shape.micro_batches if shape.gathers else int(shape.head_gather)
-    expected = cut * cut_passes + whole * (shape.micro_batches - cut_passes)
+    expected = 0
+    for place, cut in enumerate(shape.segments):
+        passes = len(shape.pipeline.micro_batches(place, shape.micro_batches))
+        # Where ZeRO-1 gathers at the start, only the first micro-batch is cut.
+        cut_passes = passes if shape.gathers else int(shape.head_gather)
+        expected += cut * cut_passes + passes - cut_passes
     assert count(graph, WorkKind.FORWARD) == expected
 
 
 @given(graph_shapes())
 def test_each_boundary_is_crossed_forward_and_back_by_each_micro_batch(shape: GraphShape) -> None:
     graph = build_graph(shape)
-    crossings = (shape.pp * shape.vpp - 1) * shape.micro_batches if shape.pp > 1 else 0
-    sends = (WorkKind.SEND_FORWARD, WorkKind.SEND_BACKWARD)
-    assert [count(graph, kind) for kind in sends] == [crossings, crossings]
+    pipeline, sends = shape.pipeline, (WorkKind.SEND_FORWARD, WorkKind.SEND_BACKWARD)
+    crossed = [place for place in range(pipeline.places) if pipeline.sends_on(place)]
+    passing = [len(pipeline.micro_batches(place, shape.micro_batches)) for place in crossed]
+    assert [count(graph, kind) for kind in sends] == [sum(passing), sum(passing)]
 
 
 @given(graph_shapes())
 def test_the_step_ends_with_one_update_a_stage_after_all_gradients(shape: GraphShape) -> None:
     ones = dict.fromkeys(WorkKind, 1.0)
     updates = ends_of(shape, ones, WorkKind.OPTIMIZER)
-    before = [*ends_of(shape, ones, WorkKind.BACKWARD), *ends_of(shape, ones, WorkKind.REDUCE)]
+    gradients = (WorkKind.BACKWARD, WorkKind.BACKWARD_WEIGHT, WorkKind.REDUCE)
+    before = [end for kind in gradients for end in ends_of(shape, ones, kind)]
     assert len(updates) == shape.pp
     assert min(updates) >= max(before) + 1
 
@@ -185,7 +189,10 @@ def test_zero_3_gathers_every_layer_twice_a_micro_batch() -> None:
 
 def test_parameters_gathered_at_the_start_hide_behind_earlier_chunks() -> None:
     shape = replace(
-        bare_shape(ScheduleName.GPIPE, 1, 2, 1), head_gather=True, sync=Sync.AFTER, segments=(1, 1)
+        bare_shape(ScheduleName.LOOPED_BFS, 1, 2, 1),
+        head_gather=True,
+        sync=Sync.AFTER,
+        segments=(1, 1),
     )
     seconds = {WorkKind.GATHER: 2.0, WorkKind.FORWARD: 3.0}
     # The second chunk's gather (2..4) runs beside the first chunk's pass (2..5).
@@ -219,7 +226,7 @@ def test_gradient_norm_joins_all_stages_before_any_update() -> None:
 
 
 def test_parameters_are_spread_after_the_update_chunk_by_chunk() -> None:
-    shape = replace(bare_shape(ScheduleName.GPIPE, 1, 2, 1), tail=WorkKind.BROADCAST)
+    shape = replace(bare_shape(ScheduleName.LOOPED_BFS, 1, 2, 1), tail=WorkKind.BROADCAST)
     seconds = {WorkKind.OPTIMIZER: 1.0, WorkKind.BROADCAST: 3.0}
     assert ends_of(shape, seconds, WorkKind.BROADCAST) == [4.0, 7.0]
 
@@ -228,3 +235,56 @@ def test_streams_of_a_stage_are_its_own() -> None:
     graph = build_graph(bare_shape(ScheduleName.GPIPE, 2, 1, 1))
     lanes = {graph.works[w]: lane for w, lane in zip(graph.work, graph.stream, strict=True)}
     assert lanes[Work(WorkKind.SEND_BACKWARD, 1, 1)] == len(StreamKind) + StreamKind.SEND
+
+
+ZERO_BUBBLE = bare_shape(ScheduleName.ZERO_BUBBLE_H1, 2, 1, 2)
+PARTS = {
+    WorkKind.FORWARD: 1.0,
+    WorkKind.BACKWARD_INPUT: 2.0,
+    WorkKind.BACKWARD_WEIGHT: 3.0,
+}
+
+
+def test_the_stage_before_does_not_wait_for_weight_gradients() -> None:
+    # Stage 1: F 1-2, I 2-4, F 4-5, I 5-7, W 7-10, W 10-13. Stage 0: F, F, I 4-6, W 6-9, I 9-11, W.
+    inputs = ends_of(ZERO_BUBBLE, PARTS, WorkKind.BACKWARD_INPUT)
+    assert sorted(inputs) == [4.0, 6.0, 7.0, 11.0]
+    assert seconds_of(ZERO_BUBBLE, PARTS) == 14.0
+
+
+def test_gradients_are_reduced_after_the_last_weight_gradient() -> None:
+    shape = replace(ZERO_BUBBLE, sync=Sync.LAST_PASS)
+    assert seconds_of(shape, {**PARTS, WorkKind.REDUCE: 5.0}) == 14.0 + 5.0
+
+
+def test_weight_gradients_gather_no_parameters() -> None:
+    graph = build_graph(replace(ZERO_BUBBLE, gathers=True, sync=Sync.EVERY_PASS))
+    # One gather a forward and an input gradient, one reduction a weight gradient.
+    assert (count(graph, WorkKind.GATHER), count(graph, WorkKind.REDUCE)) == (8, 4)
+
+
+def test_a_v_needs_no_transfer_where_it_turns() -> None:
+    graph = build_graph(bare_shape(ScheduleName.ZERO_BUBBLE_V, 3, 2, 1))
+    # Six places, five boundaries, one of them on stage 2.
+    assert (count(graph, WorkKind.SEND_FORWARD), count(graph, WorkKind.SEND_BACKWARD)) == (4, 4)
+
+
+def test_copies_of_dualpipe_reduce_once_both_stages_are_done() -> None:
+    shape = replace(bare_shape(ScheduleName.DUALPIPE, 2, 2, 4), sync=Sync.AFTER)
+    graph = build_graph(shape)
+    # Stage 1 alone is slow: both stages wait for its gradients.
+    costs = uniform_costs(graph, {WorkKind.REDUCE: 1.0})
+    slow = [
+        replace(cost, seconds=10.0) if work.kind in PARTS and work.stage == 1 else cost
+        for work, cost in zip(graph.works, costs, strict=True)
+    ]
+    ends = estimate_timing(graph, slow).end
+    first = [
+        end
+        for end, work in zip(ends, graph.work, strict=True)
+        if graph.works[work].kind is WorkKind.REDUCE and graph.works[work].stage == 0
+    ]
+    done = max(
+        end for end, work in zip(ends, graph.work, strict=True) if graph.works[work].kind in PARTS
+    )
+    assert first == [done + 1.0, done + 2.0]

@@ -27,6 +27,7 @@ ROUNDED = {
     "megatron-530b": 530.0,
     "megatron-1008b": 1008.0,
     "gpt3-175b": 175.0,
+    "grok-1": 314.0,
     "nemotron4-15b": 15.6,
     "nemotron4-340b": 341.0,
     "mpt-125m": 0.125311,
@@ -47,6 +48,38 @@ GEMMA3_TOTALS = {
     "gemma3-12b": 12187325040,
     "gemma3-27b": 27432406640,
 }
+# The vision tower of Llama 4 and its projector, beside the text: 34 layers of width 1408 and MLP
+# 5632 with biases, patches of 3 x 14 x 14, 577 positions, an adapter 5632 -> 4096 -> 4096 and a
+# projector 4096 -> 5120 without (transformers 4.57, modeling_llama4.py).
+LLAMA4_TOTALS = {"llama4-scout": 108641793536, "llama4-maverick": 401583781376}
+LLAMA4_VISION_LAYER = 4 * (1408 + 1) * 1408 + (1408 + 1) * 5632 + (5632 + 1) * 1408 + 4 * 1408
+LLAMA4_VISION_ENDS = (3 * 14 * 14 + 1 + 577 + 4) * 1408
+LLAMA4_PROJECTOR = 5632 * 4096 + 4096 * 4096 + 4096 * 5120
+
+# Checkpoints that hold the module of multi-token prediction with an embedding and a head of its
+# own: all safetensors of zai-org/GLM-4.5-Air and of deepseek-ai/DeepSeek-V3 in bf16.
+CHECKPOINTS = {"glm-4.5-air": 110468824832, "deepseek-v3": 684489845504}
+
+# Billions that a token meets as the models' own reports print them: with or without the embedding
+# and the head, as each report chooses.
+ACTIVE = {
+    "mixtral-8x7b": 12.9,
+    "mixtral-8x22b": 39.0,
+    "deepseek-v2": 21.0,
+    "deepseek-v2-lite": 2.4,
+    "deepseek-v3": 37.0,
+    "qwen3-30b-a3b": 3.3,
+    "qwen3-235b-a22b": 22.0,
+    "gpt-oss-20b": 3.6,
+    "gpt-oss-120b": 5.1,
+    "dbrx": 36.0,
+    "llama4-scout": 17.0,
+    "llama4-maverick": 17.0,
+    "glm-4.5-air": 12.0,
+    "kimi-k2": 32.0,
+}
+ACTIVE_ROUNDING = 0.025
+
 SIGLIP_SO400M = 416866032
 SIGLIP_WIDTH = 1152
 
@@ -56,6 +89,10 @@ BASE_POSITIONS = 2048
 
 def exact_names() -> list[str]:
     return [name for name in model_names() if load_model(name).spec.published_parameters]
+
+
+def sparse_names() -> list[str]:
+    return [name for name in model_names() if load_model(name).spec.moe]
 
 
 @pytest.mark.parametrize("name", model_names())
@@ -83,8 +120,42 @@ def test_gemma3_text_and_vision_tower_make_the_published_total(name: str, total:
     assert spec.parameters + SIGLIP_SO400M + projector == total
 
 
+@pytest.mark.parametrize(("name", "total"), LLAMA4_TOTALS.items())
+def test_llama4_text_and_vision_tower_make_the_published_total(name: str, total: int) -> None:
+    tower = 34 * LLAMA4_VISION_LAYER + LLAMA4_VISION_ENDS + LLAMA4_PROJECTOR
+    assert load_model(name).spec.parameters + tower == total
+
+
+@pytest.mark.parametrize(("name", "total"), CHECKPOINTS.items())
+def test_a_checkpoint_holds_the_model_the_mtp_module_and_its_copies(name: str, total: int) -> None:
+    spec = load_model(name).spec
+    copies = 2 * spec.vocab_size * spec.hidden_size
+    assert spec.parameters + spec.mtp_parameters + copies == total
+
+
 def test_every_preset_is_checked_against_a_published_count() -> None:
-    assert {*exact_names(), *ROUNDED, *GEMMA3_TOTALS} == set(model_names())
+    checked = {*exact_names(), *ROUNDED, *GEMMA3_TOTALS, *LLAMA4_TOTALS}
+    assert checked == set(model_names())
+
+
+@pytest.mark.parametrize("name", sparse_names())
+def test_a_preset_meets_the_published_active_parameters(name: str) -> None:
+    spec = load_model(name).spec
+    assert spec.published_active_parameters in (None, spec.active_parameters)
+
+
+@pytest.mark.parametrize(("name", "billions"), ACTIVE.items())
+def test_published_active_parameters_leave_out_at_most_embedding_and_head(
+    name: str, billions: float
+) -> None:
+    spec = load_model(name).spec
+    most = spec.active_parameters / 1e9
+    least = most - (spec.embedding_parameters + spec.head_parameters) / 1e9
+    assert least * (1 - ACTIVE_ROUNDING) <= billions <= most * (1 + ACTIVE_ROUNDING)
+
+
+def test_every_mixture_but_grok_is_checked_against_published_active_parameters() -> None:
+    assert {*ACTIVE, "grok-1"} == set(sparse_names())
 
 
 @needs_data
@@ -126,6 +197,15 @@ def test_a_count_that_differs_from_the_published_one_is_noted(tmp_path: Path) ->
     (tmp_path / "own.toml").write_text(OWN.format(published=1000))
     assert load_model("own.toml", relative_to=tmp_path).notes == (
         "counts 1240 parameters, but 1000 are published",
+    )
+
+
+def test_an_active_count_that_differs_from_the_published_one_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(
+        "published_active_parameters = 1000" + OWN.format(published=1240)
+    )
+    assert load_model("own.toml", relative_to=tmp_path).notes == (
+        "counts 1240 active parameters, but 1000 are published",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.cost.collectives.select import plan_collective
+from simulator.cost.collectives.select import CollectiveCosts, plan_collective
 from simulator.parallel.groups import Collective, GroupShape
 from simulator.units import US
 from tests.simulator.cost.collectives.machines import CONSTANTS, CURVED, machine
@@ -38,6 +38,8 @@ RAIL = GroupShape(size=4, per_domain=1)
         (Collective.ALL_GATHER, "ring", RAIL, 10 + 30 + 30000),
         # 3 of 4 blocks of 100 MB leave the node.
         (Collective.ALL_TO_ALL, "pairwise", RAIL, 10 + 3 + 10 + 30000),
+        # 7 of 8 parts inside (7 peers), then half of it across (1 peer, 1 hop).
+        (Collective.ALL_TO_ALL, "two_step", TWO_NODES, 10 + 7 + 3500 + 10 + 1 + 10 + 20000),
         # 30 steps, 3.75 of which are hops; 1.875 x 400 MB over 8 shares of 10 GB/s.
         (Collective.ALL_REDUCE, "ring", TWO_NODES, 10 + 26.25 + 37.5 + 9375),
         # 14 steps in the chain, 2 hops; 400 MB over 8 shares.
@@ -84,3 +86,15 @@ def test_the_switch_is_not_asked_to_reduce_where_it_cannot() -> None:
     assert plan_collective(Collective.ALL_REDUCE, 1.0, WHOLE_NODE, plain).algorithm == "ring"
     slow_ring = machine(constants=CONSTANTS.model_copy(update={"all_reduce": tiny_start}))
     assert plan_collective(Collective.ALL_REDUCE, 1.0, WHOLE_NODE, slow_ring).algorithm == "nvls"
+
+
+def test_one_copy_a_domain_crosses_the_network_and_is_spread_inside() -> None:
+    # Half of the 200 MB that would leave: 100 MB at 10 GB/s; inside, 7/8 of 400 MB at 100 GB/s
+    # run meanwhile. On a slow scale-up link they decide.
+    seconds = [
+        CollectiveCosts(machine(bandwidth=bandwidth))
+        .plan(Collective.ALL_TO_ALL, 4e8, TWO_NODES, network_share=0.5)
+        .seconds
+        for bandwidth in (1e11, 1e10)
+    ]
+    assert seconds == pytest.approx([(10 + 15 + 10 + 10000) * US, (10 + 15 + 10 + 35000) * US])

@@ -16,11 +16,14 @@ from simulator.cost.collectives.select import algorithms_for, plan_collective
 from simulator.cost.plan import CommPlan, LinkKind
 from simulator.hardware.collective_constants import CollectiveConstants
 from simulator.parallel.groups import Collective, GroupShape
-from tests.simulator.cost.collectives.machines import CURVED, machine
+from tests.simulator.cost.collectives.machines import CURVED, HOST, machine
 
 MACHINES = {"round": machine(), "curved": machine(constants=CURVED)}
 SHAPES = [(2, 2), (3, 3), (8, 8), (2, 1), (8, 1), (16, 8), (32, 8), (12, 4), (64, 2)]
 GROUPS = [GroupShape(size=size, per_domain=per_domain) for size, per_domain in SHAPES]
+ALONE = GroupShape(size=1, per_domain=1)
+TO_HOST = "host_copy"
+"""The one that needs no second rank: it is not free alone, and loads no link between ranks."""
 CASES = [
     (name, collective, group)
     for name, algorithm in ALGORITHMS.items()
@@ -55,7 +58,11 @@ def test_more_bytes_never_take_less_time(
 def test_faster_links_never_take_more_time(case: Case, payload: float, faster: float) -> None:
     name, collective, group = case
     better = machine(
-        constants=CURVED, bandwidth=1e11 * faster, nic_bandwidth=1e10 * faster, latency=1e-5
+        constants=CURVED,
+        bandwidth=1e11 * faster,
+        nic_bandwidth=1e10 * faster,
+        latency=1e-5,
+        host_bandwidth=HOST * faster,
     )
     seconds = plan_collective(collective, payload, group, better, algorithm=name).seconds
     assert seconds <= plan(case, payload, "curved").seconds * (1 + 1e-12)
@@ -77,17 +84,25 @@ def test_a_huge_payload_takes_its_bytes_over_its_rates(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_flow_is_faster_than_its_link(case: Case) -> None:
-    rates = {LinkKind.SCALE_UP: 100e9, LinkKind.SCALE_OUT: 10e9}
+    rates = {LinkKind.SCALE_UP: 100e9, LinkKind.SCALE_OUT: 10e9, LinkKind.HOST: HOST}
     slack = 1 + 1e-12
     assert all(p.rate <= rates[p.link] * slack for p in plan(case, 1e9).phases)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name != TO_HOST])
 def test_a_group_of_one_is_free(name: str) -> None:
-    alone = GroupShape(size=1, per_domain=1)
     collective = min(ALGORITHMS[name].collectives)
-    empty = plan_collective(collective, 1e9, alone, MACHINES["round"], algorithm=name)
+    empty = plan_collective(collective, 1e9, ALONE, MACHINES["round"], algorithm=name)
     assert (empty.phases, empty.seconds) == ((), 0.0)
+
+
+def test_a_copy_to_the_host_takes_its_bytes_over_the_rate_of_one_rank() -> None:
+    # 10 us and 1 GB at 0.8 x 50 GB/s; the group does not matter, each rank has its own link.
+    alone, many = (
+        plan_collective(Collective.HOST_COPY, 1e9, group, MACHINES["curved"])
+        for group in (ALONE, GROUPS[-1])
+    )
+    assert alone.seconds == many.seconds == pytest.approx(10e-6 + 1 / 40)
 
 
 @pytest.mark.parametrize("collective", Collective)
@@ -114,6 +129,7 @@ WIRE: dict[str, Callable[[float, int, int], float]] = {
     "binomial": lambda s, n, r: math.ceil(math.log2(n)) * s,
     "direct": lambda s, n, r: s,
     "parameter_server": lambda s, n, r: 2 * (n - 1) * s,
+    TO_HOST: lambda s, n, r: s,
 }
 NIC: dict[str, Callable[[float, int, int], float]] = {
     # The same -> bytes over the NIC share of a rank of the busiest domain.
@@ -122,10 +138,12 @@ NIC: dict[str, Callable[[float, int, int], float]] = {
     "nvls_tree": lambda s, n, r: (1 if n == 2 * r else 2) * s / r,
     "hierarchical": lambda s, n, r: 2 * (n / r - 1) / n * s,
     "pairwise": lambda s, n, r: (n - r) / n * s,
+    "two_step": lambda s, n, r: (n - r) / n * s,
     "chain": lambda s, n, r: s / r,
     "binomial": lambda s, n, r: math.ceil(math.log2(n / r)) * s,
     "direct": lambda s, n, r: s,
     "parameter_server": lambda s, n, r: 2 * (n - r) * s,
+    TO_HOST: lambda s, n, r: s,
 }
 
 
@@ -134,6 +152,7 @@ def test_wire_bytes_are_those_of_theory(case: Case) -> None:
     name, collective, group = case
     laps = 2 if (name, collective) == ("ring", Collective.ALL_REDUCE) else 1
     kind, theory = (LinkKind.SCALE_UP, WIRE) if group.domains == 1 else (LinkKind.SCALE_OUT, NIC)
+    kind = LinkKind.HOST if name == TO_HOST else kind
     expected = laps * theory[name](1e9, group.size, group.per_domain)
     assert total(kind, plan(case, 1e9)) == pytest.approx(expected, rel=1e-12)
 
@@ -148,6 +167,7 @@ def test_other_units_of_time_and_size_give_the_same_answer(
         bandwidth=1e11 * byte / second,
         nic_bandwidth=1e10 * byte / second,
         latency=1e-5 * second,
+        host_bandwidth=HOST * byte / second,
     )
     seconds = plan_collective(collective, payload * byte, group, rescaled, algorithm=name).seconds
     assert seconds == pytest.approx(plan(case, payload, "curved").seconds * second, rel=1e-9)

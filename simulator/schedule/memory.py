@@ -1,0 +1,134 @@
+"""Activations that a stage holds over a step: the moments at which most are alive."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from simulator.parallel.layout import ScheduleName
+from simulator.parallel.memory import InFlight
+from simulator.schedule.action import Action, ActionKind, StageActions
+from simulator.schedule.registry import PLAIN, ScheduleOptions, build_schedule
+
+_KEEPS_ALL = frozenset({ScheduleName.GPIPE, ScheduleName.LOOPED_BFS, ScheduleName.CSV})
+_Pipeline = tuple[ScheduleName, int, int, int, ScheduleOptions]
+_State = tuple[int, ...]
+"""Micro-batches alive of each chunk, then those that wait for their weight gradients."""
+
+
+def fullest_moments(
+    name: ScheduleName, pp: int, vpp: int, micro_batches: int, options: ScheduleOptions = PLAIN
+) -> tuple[tuple[InFlight, ...], ...]:
+    """Return, for each stage, the moments of which one holds most bytes, whatever a chunk keeps.
+
+    No moment of the step holds more of every chunk than one of these.
+    """
+    return _fullest((name, pp, vpp, stand_in(name, pp, vpp, micro_batches, options), options))
+
+
+def stand_in(
+    name: ScheduleName, pp: int, vpp: int, micro_batches: int, options: ScheduleOptions = PLAIN
+) -> int:
+    """Return a number of micro-batches for which a stage's list starts and ends in the same way.
+
+    Past the warm-up all schedules but those that keep everything, or whose rounds grow with the
+    micro-batches, repeat themselves, so that 4 pp and more, in whole groups, stand for any number.
+    """
+    if name in _KEEPS_ALL or (name is ScheduleName.ZERO_BUBBLE_H1 and vpp > 1):
+        return micro_batches
+    group = 2 * (options.group_size or pp)
+    least = max(4 * pp, 3 * group)
+    return min(micro_batches, least + (micro_batches - least) % group)
+
+
+def in_flight(
+    name: ScheduleName, pp: int, vpp: int, micro_batches: int, options: ScheduleOptions = PLAIN
+) -> tuple[InFlight, ...]:
+    """Return the fullest moment of each stage where chunks are of like size.
+
+    A micro-batch that waits for its weight gradients alone counts as one that is alive.
+    """
+    moments = fullest_moments(name, pp, vpp, micro_batches, options)
+    return tuple(max(stage, key=lambda moment: moment.count) for stage in moments)
+
+
+def fullest_of_stages(
+    name: ScheduleName,
+    pp: int,
+    vpp: int,
+    micro_batches: int,
+    *,
+    options: ScheduleOptions = PLAIN,
+    stages: tuple[int, int],
+) -> tuple[InFlight, ...]:
+    """Return the moments of neighbouring stages with like chunks, of which one holds most bytes.
+
+    `stages` are the first and the last of them.
+    """
+    enough = stand_in(name, pp, vpp, micro_batches, options)
+    return _fullest_of_stages((name, pp, vpp, enough, options), stages)
+
+
+@lru_cache(maxsize=1024)
+def _fullest(pipeline: _Pipeline) -> tuple[tuple[InFlight, ...], ...]:
+    return tuple(_moments(actions, pipeline[2]) for actions in build_schedule(*pipeline))
+
+
+@lru_cache(maxsize=1024)
+def _fullest_of_stages(pipeline: _Pipeline, stages: tuple[int, int]) -> tuple[InFlight, ...]:
+    first, last = stages
+    found = {
+        _state(moment, pipeline[2]): moment
+        for moments in _fullest(pipeline)[first : last + 1]
+        for moment in moments
+    }
+    return tuple(found[state] for state in _largest(list(found)))
+
+
+def _state(moment: InFlight, vpp: int) -> _State:
+    alive, waiting = moment.by_chunk, moment.for_weights
+    return (*(alive.get(c, 0) for c in range(vpp)), *(waiting.get(c, 0) for c in range(vpp)))
+
+
+def _moments(actions: StageActions, vpp: int) -> tuple[InFlight, ...]:
+    """Return the states at the ends of rises that no other state exceeds in every chunk."""
+    state = [0] * (2 * vpp)
+    seen: dict[_State, Action] = {}
+    following = (*actions[1:], None)
+    for action, then in zip(actions, following, strict=True):
+        match action.kind:
+            case ActionKind.FORWARD:
+                state[action.chunk] += 1
+            case ActionKind.BACKWARD:
+                state[action.chunk] -= 1
+                continue
+            case ActionKind.BACKWARD_INPUT:
+                state[action.chunk] -= 1
+                state[vpp + action.chunk] += 1
+            case ActionKind.BACKWARD_WEIGHT:
+                state[vpp + action.chunk] -= 1
+                continue
+        if then is None or then.kind is not ActionKind.FORWARD:
+            seen.setdefault(tuple(state), action)
+    return tuple(_in_flight(s, seen[s], vpp) for s in _largest(list(seen)))
+
+
+def _largest(states: list[_State]) -> list[_State]:
+    """Return the states that no other one equals or exceeds in every entry."""
+    table = np.array(states)
+    return [
+        state
+        for state, row in zip(states, table, strict=True)
+        if np.count_nonzero((table >= row).all(axis=1)) == 1
+    ]
+
+
+def _in_flight(state: _State, moment: Action, vpp: int) -> InFlight:
+    what = "forward" if moment.kind is ActionKind.FORWARD else "input gradient"
+    return InFlight(
+        by_chunk={chunk: n for chunk, n in enumerate(state[:vpp]) if n},
+        for_weights={chunk: n for chunk, n in enumerate(state[vpp:]) if n},
+        moment=f"backward pass after {what} of micro-batch {moment.micro_batch}, "
+        f"chunk {moment.chunk}",
+    )
