@@ -8,7 +8,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from planner import Plan, plan
-from simulator.scenario import Scenario, load_scenario
+from simulator.scenario import Scenario, SearchFile, load_scenario
 from simulator.workload.job import TrainingJob
 from tests.planner.scenarios import gpt3_175b, llama3_405b, scenario
 
@@ -32,10 +32,17 @@ def mixtral_on_128() -> Scenario:
     return load_scenario(EXAMPLES / "mixtral-8x22b-plan.toml")
 
 
+def deepseek_on_2048() -> Scenario:
+    """Return DeepSeek-V3 on 2,048 H100, default search: a quarter of a million layouts."""
+    given = load_scenario(EXAMPLES / "deepseek-v3-2048-h100.toml")
+    file = given.file.model_copy(update={"search": SearchFile()})
+    return given.model_copy(update={"file": file})
+
+
 @pytest.mark.parametrize(
     "given",
-    [gpt3_on_1024(), llama3_on_16384(), mixtral_on_128()],
-    ids=["gpt3-1024", "llama3-16384", "mixtral-128"],
+    [gpt3_on_1024(), llama3_on_16384(), mixtral_on_128(), deepseek_on_2048()],
+    ids=["gpt3-1024", "llama3-16384", "mixtral-128", "deepseek-2048"],
 )
 def test_plan(benchmark: BenchmarkFixture, given: Scenario) -> None:
     answer: Plan = benchmark(plan, given)

@@ -59,10 +59,12 @@ FREE = {
     "fp4": Free(low=0.5, high=2.0, start=1.0),
     "grouped": Free(low=0.5, high=3.0, start=1.0),
     "kernels.memory_factor": Free(low=0.7, high=3.0, start=1.0),
+    "kernels.eager_factor": Free(low=0.7, high=6.0, start=1.5),
     "overlap.tensor_fraction": Free(low=0.0, high=1.0, start=0.5),
     "overlap.expert_fraction": Free(low=0.0, high=1.0, start=0.5),
     "kernels.cpu_launch": Free(low=1e-6, high=3e-5, start=8e-6),
     "kernels.cpu_collective": Free(low=5e-6, high=1e-3, start=4e-5),
+    "kernels.cpu_experts": Free(low=0.0, high=2e-2, start=5e-3),
 }
 _Case = tuple[str, StepCase, float]
 
@@ -140,7 +142,10 @@ def write_constants(stack: Stack, values: Mapping[str, float]) -> None:
 
 
 def _names(stack: Stack, cases: Sequence[_Case]) -> list[str]:
-    """Return the free constants, those of `_PER_ACCELERATOR` once for each accelerator."""
+    """Return the free constants, those of `_PER_ACCELERATOR` once for each accelerator.
+
+    Where one of these is named with its accelerator, only that accelerator's is free.
+    """
     names: list[str] = []
     for name in stack.fit.free:
         if name in _PER_ACCELERATOR:
@@ -160,7 +165,7 @@ def _accelerators(table: str, cases: Sequence[_Case]) -> list[str]:
 
 
 def _check(stack: Stack) -> None:
-    unknown = [name for name in stack.fit.free if name not in FREE]
+    unknown = [name for name in stack.fit.free if not _is_free(name)]
     if unknown:
         rule = "cannot be fitted"
         raise InputError(
@@ -174,6 +179,12 @@ def _check(stack: Stack) -> None:
                 for name in unknown
             )
         )
+
+
+def _is_free(name: str) -> bool:
+    """Whether a name is one of `FREE`, or that of one accelerator such as "scale.gb200"."""
+    table, dot, _ = name.partition(".")
+    return name in FREE or (table in _PER_ACCELERATOR and bool(dot))
 
 
 def _cases(stack: Stack, folder: Path) -> Iterator[_Case]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import isqrt
 from typing import Any
 
@@ -16,7 +17,7 @@ from simulator.parallel.layout import (
     ScheduleName,
 )
 from simulator.parallel.placement import Placement
-from simulator.scenario import Scenario
+from simulator.scenario import Scenario, SearchFile
 from simulator.workload.layer import MlaSpec, MoeSpec
 
 Choice = dict[str, Any]
@@ -28,7 +29,7 @@ AXES: tuple[tuple[str, ...], ...] = (
     ("ep", "etp"),
     ("cp_comm_type", "cp_inner"),
     ("micro_batch_size",),
-    ("schedule", "vpp", "layers_per_stage", "microbatch_group_size"),
+    ("schedule", "vpp", "layers_per_stage", "microbatch_group_size", "extra_warm_up"),
     ("zero_stage",),
     ("recompute", "recompute_modules", "recompute_num_layers"),
     ("offload_layers", "optimizer_offload"),
@@ -171,7 +172,6 @@ def _micro_batch_sizes(scenario: Scenario, dp: int) -> tuple[int, ...]:
 
 def _pipelines(scenario: Scenario, pp: int) -> Iterator[Choice]:
     """Yield schedules with vpp; where the stack needs to be told, with the layers of each stage."""
-    groups = scenario.file.search.microbatch_group_size
     for name in schedules(scenario):
         for vpp in _chunk_counts(scenario, name, pp):
             choice: Choice = {"schedule": name, "vpp": vpp}
@@ -179,10 +179,18 @@ def _pipelines(scenario: Scenario, pp: int) -> Iterator[Choice]:
             layers = given_layers(scenario.model.spec, scenario.stack, pp, parts)
             if layers is not None:
                 choice["layers_per_stage"] = layers
-            if groups is None or name is not ScheduleName.INTERLEAVED:
-                yield choice
-            else:
-                yield from (choice | {"microbatch_group_size": n} for n in _distinct(groups))
+            yield from (choice | more for more in _warm_ups(scenario.file.search, name, pp))
+
+
+def _warm_ups(search: SearchFile, name: ScheduleName, pp: int) -> Iterator[Choice]:
+    """Yield the options of a schedule that has any."""
+    groups: tuple[int | None, ...] = (None,)
+    if search.microbatch_group_size is not None and name is ScheduleName.INTERLEAVED:
+        groups = _distinct(search.microbatch_group_size)
+    warms_up = pp > 1 and name in (ScheduleName.ONE_F_ONE_B, ScheduleName.INTERLEAVED)
+    for group, extra in product(groups, _distinct(search.extra_warm_up) if warms_up else (0,)):
+        grouped: Choice = {} if group is None else {"microbatch_group_size": group}
+        yield grouped | ({"extra_warm_up": extra} if extra else {})
 
 
 def _chunk_counts(scenario: Scenario, name: ScheduleName, pp: int) -> tuple[int, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from planner.passes import Passes
 from simulator.api import Forecaster
-from simulator.parallel.layout import DataParallel, ParallelLayout
-from simulator.parallel.program import WHOLE_CHUNK, Chunk, StepProgram
-from simulator.schedule.graph import GraphShape, Sync, Work, WorkKind
-from simulator.schedule.profile import stage_profiles
+from simulator.parallel.layout import DataParallel, ParallelLayout, Placement
+from simulator.parallel.program import StepProgram
+from simulator.parallel.segments import WHOLE_CHUNK, Chunk
+from simulator.schedule.profile import splits_backward
+from simulator.schedule.registry import schedule_options
 from simulator.schedule.shape import graph_shape
+from simulator.schedule.tasks import GraphShape, Sync, Work, WorkKind
 
 ROUNDING = 1e-9
 """Relative slack for sums that the estimate adds up in another order."""
@@ -24,6 +26,35 @@ def step_time_bound(forecaster: Forecaster, layout: ParallelLayout) -> float:
     return _Bound(forecaster, forecaster.program(layout)).seconds() * (1 - ROUNDING)
 
 
+def quick_bound(forecaster: Forecaster, layout: ParallelLayout) -> float:
+    """Return seconds that a step of a legal layout takes at least, at a part of that price again.
+
+    It is what one stage computes, and around it the passes over the places before that stage, which
+    the first micro-batch makes before it and the last one behind it. 0 where weight gradients are
+    put off, or a stage holds places of both ways.
+    """
+    program, shape = forecaster.program(layout), layout.pipeline
+    if shape.placement is not Placement.LOOP or _splits(program):
+        return 0.0
+    distinct = {id(chunk): chunk for chunk in program.chunks}
+    pairs = {i: forecaster.costs.segment(program, c.whole) for i, c in distinct.items()}
+    seconds = {i: forward.seconds + backward.seconds for i, (forward, backward) in pairs.items()}
+    work = [seconds[id(chunk)] for chunk in program.chunks]
+    found = before = 0.0
+    for stage in range(shape.pp):
+        own = sum(work[stage :: shape.pp])
+        found = max(found, before + own * program.micro_batches)
+        before += work[stage]
+    return found * (1 - ROUNDING)
+
+
+def _splits(program: StepProgram) -> bool:
+    """Whether a schedule puts weight gradients off."""
+    layout = program.layout
+    sizes = (layout.effective_schedule, layout.pp, layout.vpp, program.micro_batches)
+    return splits_backward(*sizes, schedule_options(layout))
+
+
 class _Bound:
     """The work of one layout, and what of it is certain to come one after another."""
 
@@ -31,9 +62,7 @@ class _Bound:
         self.costs = forecaster.costs
         self.program = program
         self.shape: GraphShape = graph_shape(program, averages=True)
-        shape = self.shape
-        sizes = (shape.schedule, shape.pp, shape.vpp, shape.micro_batches)
-        self.splits = any(p.splits for p in stage_profiles(*sizes, shape.options))
+        self.splits = _splits(program)
 
     def seconds(self) -> float:
         shape = self.shape

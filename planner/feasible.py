@@ -113,6 +113,7 @@ def _family(layout: ParallelLayout) -> LayoutKey:
         _EXCHANGES.index(layout.cp_comm_type),
         layout.cp_inner or 0,
         layout.microbatch_group_size or 0,
+        layout.extra_warm_up,
         layout.offload_layers,
     )
 

@@ -37,7 +37,7 @@ def _weights(scenario: Scenario) -> Iterator[str]:
     search, stack, moe = scenario.file.search, scenario.stack, scenario.model.spec.moe
     if moe is not None and search.ep is not None and max(search.ep) < moe.num_experts:
         yield f"search.ep above {max(search.ep)}, up to the {moe.num_experts} experts of a layer"
-    offered = max(*stack.zero_stages, *stack.zero_stages_with_pipeline)
+    offered = max((*stack.zero_stages, *stack.zero_stages_with_pipeline))
     if search.zero_stage is not None and max(search.zero_stage) < offered:
         yield f"search.zero_stage = [{offered}], which {stack.name} offers"
     elif offered < ZERO_PARAMETERS:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from simulator.parallel.layout import ScheduleName
-from simulator.parallel.placement import NO_PLACE, PipelineShape
+from simulator.parallel.placement import PipelineShape
 from simulator.schedule.action import ActionKind
-from simulator.schedule.profile import Counts, stage_profiles
+from simulator.schedule.profile import Counts, stage_profile
 from simulator.schedule.registry import PLAIN, ScheduleOptions, pipeline_shape
 
 _Seconds = dict[ActionKind, tuple[float, ...]]
@@ -51,8 +51,8 @@ class Passes:
     def seconds(self) -> _Seconds:
         """Of each kind of pass at each place, with the transfer that blocks it."""
         shape, blocks = self.pipeline, self.send * self.blocking
-        on = [blocks * shape.sends_on(p) for p in range(shape.places)]
-        back = [blocks * shape.sends_back(p) for p in range(shape.places)]
+        on = [blocks * sends for sends in shape.sending_on]
+        back = [blocks * sends for sends in shape.sending_back]
         whole = tuple(b + s for b, s in zip(self.backward, back, strict=True))
         of_input, of_weights = self.split or (self.backward, (0.0,) * shape.places)
         return {
@@ -69,47 +69,49 @@ class Passes:
         return tuple(map(min, *(self.seconds[kind] for kind in kinds)))
 
     @cached_property
+    def hops(self) -> tuple[float, ...]:
+        """Seconds between the passes of each place and of the one behind it."""
+        send = 0.0 if self.blocking else self.send
+        return tuple([send if sends else 0.0 for sends in self.pipeline.sending_on])
+
+    @cached_property
     def to(self) -> tuple[float, ...]:
         """Start of the forward pass at each place on an idle pipeline."""
-        starts: list[float] = []
-        forward = self.seconds[ActionKind.FORWARD]
-        for place in range(self.pipeline.places):
-            before = self.pipeline.before(place)
-            ready = starts[before] + forward[before] + self._hop(before) if before >= 0 else 0.0
-            starts.append(ready)
+        forward, way = self.seconds[ActionKind.FORWARD], self.pipeline.way
+        starts, ready = [], 0.0
+        for place, (seconds, hop) in enumerate(zip(forward, self.hops, strict=True)):
+            starts.append(ready if place % way else 0.0)
+            ready = starts[place] + seconds + hop
         return tuple(starts)
 
     @cached_property
     def gradient(self) -> tuple[float, ...]:
         """Start of the first backward pass at each place on an idle pipeline."""
-        places = self.pipeline.places
-        ready = [0.0] * places
-        for place in reversed(range(places)):
-            behind = self.pipeline.behind(place)
-            if behind == NO_PLACE:
-                ready[place] = self.to[place] + self.seconds[ActionKind.FORWARD][place]
+        forward, way = self.seconds[ActionKind.FORWARD], self.pipeline.way
+        ready, behind = list(self.to), 0.0
+        for place in reversed(range(self.pipeline.places)):
+            if (place + 1) % way == 0:
+                ready[place] += forward[place]
             else:
-                ready[place] = ready[behind] + self.returns[behind] + self._hop(place)
+                ready[place] = behind + self.hops[place]
+            behind = ready[place] + self.returns[place]
         return tuple(ready)
 
     @cached_property
     def leave(self) -> tuple[float, ...]:
         """From the end of a backward pass at each place to that at the first place."""
-        ends: list[float] = []
-        for place in range(self.pipeline.places):
-            before = self.pipeline.before(place)
-            rest = self._hop(before) + self.returns[before] + ends[before] if before >= 0 else 0.0
-            ends.append(rest)
+        way = self.pipeline.way
+        ends, rest = [], 0.0
+        for place, (seconds, hop) in enumerate(zip(self.returns, self.hops, strict=True)):
+            ends.append(rest if place % way else 0.0)
+            rest = hop + seconds + ends[place]
         return tuple(ends)
 
-    @cached_property
-    def onward(self) -> tuple[float, ...]:
-        """From the end of a forward pass at each place to its backward pass at the first place."""
-        forward, way = self.seconds[ActionKind.FORWARD], self.pipeline.way
-        return tuple(
-            self.gradient[p // way * way] + self.returns[p // way * way] - self.to[p] - forward[p]
-            for p in range(self.pipeline.places)
-        )
+    def onward(self, place: int) -> float:
+        """From the end of a forward pass at a place to its backward pass at the first place."""
+        first = place - place % self.pipeline.way
+        back = self.gradient[first] + self.returns[first]
+        return back - self.to[place] - self.seconds[ActionKind.FORWARD][place]
 
     def least(self, micro_batches: int, stages: Sequence[int]) -> float:
         """Return seconds from the first pass to the end of the last one, at least.
@@ -121,9 +123,8 @@ class Passes:
 
     def stage(self, stage: int, micro_batches: int) -> float:
         """Return what the passes of one stage alone make certain."""
-        profile = stage_profiles(self.schedule, self.pp, self.vpp, micro_batches, self.options)[
-            stage
-        ]
+        sizes = (self.schedule, self.pp, self.vpp, micro_batches, self.options)
+        profile = stage_profile(*sizes, stage=stage)
         before = self._sum(profile.before)
         start = self.to[profile.first]
         first_back = max(start + before, self.gradient[profile.first_back])
@@ -135,7 +136,7 @@ class Passes:
         return max(
             end,
             last_back + self.leave[profile.last_back],
-            last_forward + self.onward[profile.last_forward],
+            last_forward + self.onward(profile.last_forward),
         )
 
     def round_trips(self, micro_batches: int, stages: Sequence[int]) -> float:
@@ -159,9 +160,6 @@ class Passes:
                     found = max(found, trips * trip + rest)
         return found
 
-    def _hop(self, place: int) -> float:
-        """Return the seconds between the passes of `place` and of the one behind it."""
-        return self.send if self.pipeline.sends_on(place) and not self.blocking else 0.0
-
     def _sum(self, counts: Counts) -> float:
-        return sum(self.seconds[kind][place] * count for (kind, place), count in counts)
+        seconds = self.seconds
+        return sum([seconds[kind][place] * count for (kind, place), count in counts])

@@ -34,7 +34,7 @@ class PlannedLayout:
     tokens_per_second: float
     """All ranks."""
     mfu: float
-    """Model FLOPs utilisation of the dense peak (Megatron-LM's convention)."""
+    """Model FLOPs utilisation of the dense peak, attention without its causal mask."""
     peak_memory: float
     """Reserved bytes of the fullest stage."""
     breakdown: Breakdown

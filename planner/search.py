@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
-from planner.bound import step_time_bound
+from planner.bound import quick_bound, step_time_bound
 from planner.feasible import LayoutKey, layout_key
 from simulator.api import Forecaster
 from simulator.parallel.layout import ParallelLayout
@@ -41,18 +42,22 @@ def fastest(
     """Return the `count` layouts of least estimated step time: exactly those of a full evaluation.
 
     Layouts are estimated in order of their lower bound, until that of the next is above the
-    `count`-th best estimate, which then no other can beat. `settled` is told how many are done.
+    `count`-th best estimate, which then no other can beat. A quick bound, which is never above the
+    close one, says for which of them the close one is needed. `settled` is told how many are done.
     """
-    queue = sorted(_ranked(step_time_bound(forecaster, layout), layout) for layout in layouts)
+    queue = [(quick_bound(forecaster, x), layout_key(x), False, x) for x in layouts]
+    heapify(queue)
     best: list[Ranked] = []
-    for number, (bound, _, layout) in enumerate(queue):
-        if len(best) == count and bound > best[-1].seconds:
-            return Found(best=tuple(best), estimated=number)
-        insort(best, _ranked(forecaster.step_time(layout), layout))
+    estimated = 0
+    while queue and not (len(best) == count and queue[0][0] > best[-1].seconds):
+        bound, key, is_close, layout = queue[0]
+        if not is_close:
+            close = max(bound, step_time_bound(forecaster, layout))
+            heapreplace(queue, (close, key, True, layout))
+            continue
+        heappop(queue)
+        insort(best, Ranked(forecaster.step_time(layout), key, layout))
         del best[count:]
-        settled(number + 1)
-    return Found(best=tuple(best), estimated=len(queue))
-
-
-def _ranked(seconds: float, layout: ParallelLayout) -> Ranked:
-    return Ranked(seconds, layout_key(layout), layout)
+        estimated += 1
+        settled(estimated)
+    return Found(best=tuple(best), estimated=estimated)

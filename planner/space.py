@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from operator import itemgetter
 from typing import Any
 
 from planner.axes import AXES, Choice, Mesh, depths, options, tensor_sizes
-from planner.refusals import contradiction, no_choice, not_whole, too_many
+from planner.refusals import contradiction, not_whole, too_many
+from planner.search_checks import search_problems
 from simulator.errors import InputError, Problem
 from simulator.parallel.checks import RULES, Asked, Reason, Rule, Violation
 from simulator.parallel.layout import ParallelLayout
@@ -72,10 +74,12 @@ class _Walk:
 
     def run(self) -> Space:
         search = self.scenario.file.search
-        empty = [key for key, value in search if value == ()]
-        if empty:
-            raise InputError(*(no_choice(self.scenario, key) for key in empty))
-        for tp, pp, cp in product(tensor_sizes(self.scenario), depths(self.scenario), search.cp):
+        if problems := list(search_problems(self.scenario)):
+            raise InputError(*problems)
+        sizes = tensor_sizes(self.scenario), depths(self.scenario), search.cp
+        if prod(map(len, sizes)) > MAX_STEPS:
+            raise InputError(too_many(self.scenario, MAX_STEPS))
+        for tp, pp, cp in product(*sizes):
             self._mesh(tp, pp, cp)
         considered = len(self.layouts) + sum(self.rejected.values())
         if not considered:
@@ -96,7 +100,7 @@ class _Walk:
         if world % ranks:
             self._refuse(not_whole(world, tp, pp, cp), choices)
         else:
-            self._descend(0, {}, [[mesh.choice()], *choices])
+            self._descend(0, dict(_PLAIN), [[mesh.choice()], *choices])
 
     def _descend(self, axis: int, chosen: Choice, choices: list[list[Choice]]) -> None:
         """Choose at one axis, and at those behind it where no rule is broken."""
@@ -106,15 +110,25 @@ class _Walk:
             if self.steps > MAX_STEPS:
                 raise InputError(too_many(self.scenario, MAX_STEPS))
             fields = chosen | choice
-            tests = (tested.broken(self.scenario, fields) for tested in self.levels[axis])
-            broken = next(filter(None, tests), None)
+            broken = self._broken(axis, fields)
             if broken is not None:
                 self._refuse(broken, rest)
             elif rest:
                 self._descend(axis + 1, fields, choices)
             else:
-                # Copied, not checked once more: each value comes from a checked search table.
-                self.layouts.append(_PLAIN.model_copy(update=fields))
+                self.layouts.append(ParallelLayout.of_checked(fields))
+
+    def _broken(self, axis: int, fields: Choice) -> Violation | None:
+        """Return what the fields break first of the rules that can be tested at one axis."""
+        for tested in self.levels[axis]:
+            key = tested.key(fields)
+            if key in tested.verdicts:
+                broken = tested.verdicts[key]
+            else:
+                broken = tested.verdicts[key] = tested.test(self.scenario, fields)
+            if broken is not None:
+                return broken
+        return None
 
     def _refuse(self, broken: Violation, choices: list[list[Choice]]) -> None:
         count = prod(len(choice) for choice in choices)
@@ -137,17 +151,15 @@ class _Tested:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self.verdicts: dict[tuple[Any, ...], Violation | None] = {}
+        self.key = itemgetter(*rule.reads)
+        self.verdicts: dict[Any, Violation | None] = {}
 
-    def broken(self, scenario: Scenario, fields: Choice) -> Violation | None:
+    def test(self, scenario: Scenario, fields: Choice) -> Violation | None:
         """Return what the fields break of this rule, first."""
-        key = tuple([fields.get(name) for name in self.rule.reads])
-        if key not in self.verdicts:
-            asked = Asked(
-                model=scenario.model.spec,
-                job=scenario.file.job,
-                stack=scenario.stack,
-                layout=ParallelLayout(**fields),
-            )
-            self.verdicts[key] = next(self.rule.broken(asked), None)
-        return self.verdicts[key]
+        asked = Asked(
+            model=scenario.model.spec,
+            job=scenario.file.job,
+            stack=scenario.stack,
+            layout=ParallelLayout.of_checked(fields),
+        )
+        return next(self.rule.broken(asked), None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from simulator.workload.model import ModelSpec
-from simulator.workload.stack import PartitionRule, Stack
+from simulator.workload.stack import Stack
+from simulator.workload.stack_choices import PartitionRule
 
 FULLEST = 0.9
 """Mean over largest stage, in layers, below which no uneven split is offered: pipelines wait for

@@ -28,6 +28,7 @@ def profile_row(profile: Profile) -> dict[str, Any]:
         },
         "nic": None if nic is None else {"per_node": nic.per_node, "bandwidth": nic.bandwidth},
         "price_per_accelerator_hour": profile.machine.price.per_accelerator_hour,
+        "calibration": profile.constants.calibration,
         "nominal": profile.constants.nominal_blocks(),
     }
 

@@ -31,7 +31,7 @@ def print_profiles(console: Console, rows: Sequence[Record]) -> None:
             column("bf16 TFLOP/s", [_peak(row) for row in rows]),
             column("scale-up GB/s", [_rate(row["scale_up"]["bandwidth"]) for row in rows], 2),
             column("NIC GB/s", [_nic(row) for row in rows], 3),
-            column("constants", ["nominal" if row["nominal"] else "fitted" for row in rows], 1),
+            column("constants", [row["calibration"] for row in rows], 1),
             Column(
                 title="accelerator",
                 cells=[plain(row["accelerator"]) for row in rows],

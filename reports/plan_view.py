@@ -11,14 +11,13 @@ from reports.quantities import gibibytes, number, percent, plain
 from reports.step_view import (
     Record,
     aligned,
-    exchange_words,
     layout_parts,
-    offload_words,
     print_breakdown,
     print_notes,
     provenance_line,
     recompute_words,
     run_pairs,
+    schedule_words,
 )
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.units import TERA
@@ -26,6 +25,7 @@ from simulator.units import TERA
 _HINT = "all columns: --csv, --json or a wider terminal"
 _STAGES_SHOWN = 4
 _BAD = "bold red"
+_RING = "p2p"
 _USUAL = ("1f1b", "interleaved")
 """Schedules that vpp tells apart."""
 
@@ -83,21 +83,34 @@ def _axis_columns(layouts: Sequence[Record]) -> list[Column]:
         *column("pp", _field("pp")),
         *column("dp", _field("dp")),
         *column("cp", _field("cp"), usual=("1",)),
-        *column("cp by", exchange_words, 2, usual=("",)),
+        *column("cp by", _exchange, 2, usual=("", _RING)),
         *column("ep", _field("ep"), usual=("1",)),
         *column("etp", _expert_tp, usual=("tp",)),
         *column("vpp", _field("vpp"), usual=("1",)),
-        *column("schedule", _field("schedule"), 1, usual=_USUAL),
+        *column("schedule", schedule_words, 1, usual=_USUAL),
         *column("mb", _field("micro_batch_size")),
         *column("ZeRO", _field("zero_stage"), 5),
         *column("recompute", recompute_words, 3),
         *column("SP", lambda layout: _yes(layout["sequence_parallel"]), 6),
-        *column("offloaded", offload_words, 2, usual=("",)),
+        *column("on host", _on_host, 2, usual=("",)),
     ]
 
 
 def _field(key: str) -> Callable[[Record], str]:
     return lambda layout: str(layout[key])
+
+
+def _exchange(layout: Record) -> str:
+    """Return how keys and values are exchanged: "p2p", "a2a+p2p/4" in groups of 4, or nothing."""
+    inner = layout.get("cp_inner")
+    return str(layout["cp_comm_type"]) + (f"/{inner}" if inner else "") if layout["cp"] > 1 else ""
+
+
+def _on_host(layout: Record) -> str:
+    """Return what waits in host memory: "40 layers", "50 % opt" of the optimizer, both, nothing."""
+    layers, share = layout["offload_layers"], layout["optimizer_offload"]
+    parts = [f"{layers} layers"] if layers else []
+    return ", ".join([*parts, f"{100 * share:.0f} % opt"] if share else parts)
 
 
 def _expert_tp(layout: Record) -> str:

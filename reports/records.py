@@ -15,14 +15,23 @@ from simulator.parallel.layout import ParallelLayout
 from simulator.results import MemoryUse, Provenance, StepResult
 from simulator.scenario import Scenario
 from simulator.units import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from simulator.workload.job import TrainingJob
 
-MFU_CONVENTION = (
-    "model FLOP (3 x forward, attention without its causal mask, recomputation not counted) over "
-    "the dense peak"
-)
 HFU_CONVENTION = (
-    "FLOP that the matrix units run (with recomputation, under the causal mask) over the dense peak"
+    "FLOP that the matrix units run (with recomputation, attention under its mask) over the dense "
+    "peak; long sequences with little recomputation bring it below MFU, which leaves the mask out"
 )
+
+
+def mfu_convention(job: TrainingJob) -> str:
+    """Return what MFU counts for a job, for people."""
+    passes = "forward, and backward without the weight gradients of frozen weights"
+    if not job.freezes:
+        passes = "3 x forward"
+    return (
+        f"model FLOP ({passes}; attention without its causal mask, recomputation not counted) over "
+        "the dense peak"
+    )
 
 
 def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) -> dict[str, Any]:
@@ -32,7 +41,7 @@ def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) 
         "layout": layout_record(layout, scenario.file.job.global_batch_size),
         "method": "event simulation" if result.events else "closed-form estimate",
         "events": result.events,
-        "step": _step(result),
+        "step": _step(scenario, result),
         "run": _run(scenario, result),
         "breakdown": {
             "stage": result.breakdown.stage,
@@ -54,7 +63,7 @@ def plan_record(scenario: Scenario, plan: Plan) -> dict[str, Any]:
     return {
         **_asked(scenario),
         "dense_peak_flops_per_second": accelerator.peak[scenario.file.job.precision],
-        "mfu_convention": MFU_CONVENTION,
+        "mfu_convention": mfu_convention(scenario.file.job),
         **plan_table(plan),
     }
 
@@ -102,7 +111,7 @@ def _asked(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _step(result: StepResult) -> dict[str, Any]:
+def _step(scenario: Scenario, result: StepResult) -> dict[str, Any]:
     return {
         "step_time_s": result.step_time,
         "low_s": result.low,
@@ -115,7 +124,7 @@ def _step(result: StepResult) -> dict[str, Any]:
         "hardware_flops": result.hardware_flops,
         "dense_peak_flops_per_second": result.peak_flops,
         "mfu": result.mfu,
-        "mfu_convention": MFU_CONVENTION,
+        "mfu_convention": mfu_convention(scenario.file.job),
         "hfu": result.hfu,
         "hfu_convention": HFU_CONVENTION,
         "exposed_communication_s": result.breakdown.exposed_communication,

@@ -51,7 +51,7 @@ def layout_parts(layout: Record) -> list[str]:
     parts += [f"etp {etp}"] if etp not in (None, layout["tp"]) else []
     parts += [f"cp by {exchange_words(layout)}"] if exchange_words(layout) else []
     parts.append(f"micro-batch {layout['micro_batch_size']}")
-    parts += [f"schedule {layout['schedule']}"] if layout["pp"] > 1 else []
+    parts += [f"schedule {schedule_words(layout)}"] if layout["pp"] > 1 else []
     parts += [f"ZeRO-{layout['zero_stage']}"] if layout["zero_stage"] else []
     parts += [f"shards of {layout['shard_size']}"] if layout.get("shard_size") else []
     parts += [str(layout["data_parallel"])] if layout["data_parallel"] != "all-reduce" else []
@@ -68,6 +68,14 @@ def recompute_words(layout: Record) -> str:
     layers, method = layout.get("recompute_num_layers"), layout.get("recompute_method")
     named = f" {method}" if method else ""
     return f"{layout['recompute']}{named}" + (f", {layers} layers" if layers else "")
+
+
+def schedule_words(layout: Record) -> str:
+    """Return the schedule with its options: "interleaved groups of 8, 2 extra"."""
+    group, extra = layout.get("microbatch_group_size"), layout.get("extra_warm_up")
+    options = [f"groups of {group}"] if group else []
+    options += [f"{extra} extra"] if extra else []
+    return " ".join([str(layout["schedule"]), ", ".join(options)]).rstrip()
 
 
 def exchange_words(layout: Record) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
 
 from simulator.cost.blocks import wide_dtype
@@ -12,6 +12,7 @@ from simulator.cost.host_notes import HOST_COPY, host_capacity, host_warnings
 from simulator.cost.host_update import host_memory_share
 from simulator.cost.interference import interferes, mean_slowdown
 from simulator.cost.plan import LinkKind
+from simulator.cost.segment_cache import SegmentCache
 from simulator.cost.step_costs import StepCosts, WorkCost
 from simulator.engine.gpu import Interference
 from simulator.engine.step import EngineRun, run_step
@@ -30,14 +31,16 @@ from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
 from simulator.parallel.memory import ChunkMemory, InFlight, stage_memory
 from simulator.parallel.numbers import with_dtypes
 from simulator.parallel.offload import staged_bytes
-from simulator.parallel.program import Chunk, StepProgram, build_program
+from simulator.parallel.program import Programs, StepProgram
+from simulator.parallel.segments import Segment
 from simulator.results import Breakdown, Category, MemoryUse, Provenance, Span, StepResult
 from simulator.scenario import Scenario
 from simulator.schedule.csv_file import check_schedule
-from simulator.schedule.graph import STREAMS, StreamKind, TaskGraph, build_graph
+from simulator.schedule.graph import build_graph
 from simulator.schedule.memory import fullest_moments, fullest_of_stages
 from simulator.schedule.registry import schedule_options
 from simulator.schedule.shape import graph_shape
+from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
@@ -62,6 +65,14 @@ class Forecaster:
         self.stack = stack = with_dtypes(stack, job)
         self.world_size = world_size
         self.costs = StepCosts(model, job, stack, profile)
+        self._memories = SegmentCache[ChunkMemory]()
+        self._programs = Programs(
+            model,
+            job,
+            stack,
+            profile.node.scale_up.domain_size,
+            transposes=profile.accelerator.fp8_needs_transposes,
+        )
 
     @classmethod
     def of(cls, scenario: Scenario) -> Forecaster:
@@ -76,11 +87,7 @@ class Forecaster:
 
     def program(self, layout: ParallelLayout) -> StepProgram:
         """Return the step program of a legal layout."""
-        domain = self.profile.node.scale_up.domain_size
-        transposes = self.profile.accelerator.fp8_needs_transposes
-        return build_program(
-            self.model, self.job, self.stack, layout, domain, transposes=transposes
-        )
+        return self._programs.of(layout)
 
     def check(self, layout: ParallelLayout, where: str = "") -> None:
         """Raise `InputError` with every rule that a layout breaks on this cluster."""
@@ -197,8 +204,11 @@ class Forecaster:
         found = []
         for run in program.runs_of_stages():
             chunks = [parts[id(chunk)] for chunk in program.stage_chunks(run[0])]
-            moments = fullest_of_stages(*pipeline, options=options, stages=run)
-            fullest = max(moments, key=lambda moment: moment.bytes(chunks))
+            alike = all(chunk is chunks[0] for chunk in chunks)
+            moments = fullest_of_stages(*pipeline, options=options, stages=run, alike=alike)
+            fullest = moments[0]
+            if len(moments) > 1:
+                fullest = max(moments, key=lambda moment: moment.bytes(chunks))
             found.append(stage_memory(program, run[0], chunks, fullest).reserved)
         return max(found)
 
@@ -238,10 +248,14 @@ class Forecaster:
 
     def _chunk_memories(self, program: StepProgram) -> dict[int, ChunkMemory]:
         distinct = {id(chunk): chunk for chunk in program.chunks}
-        return {key: self._chunk_memory(program, chunk) for key, chunk in distinct.items()}
+        return {
+            key: self._memories.get(
+                program.shard, chunk.whole, partial(self._chunk_memory, program, chunk.whole)
+            )
+            for key, chunk in distinct.items()
+        }
 
-    def _chunk_memory(self, program: StepProgram, chunk: Chunk) -> ChunkMemory:
-        whole = chunk.whole
+    def _chunk_memory(self, program: StepProgram, whole: Segment) -> ChunkMemory:
         parts = [(priced.passes, n) for priced, n in self.costs.parts(program, whole)]
         # The losses of multi-token prediction are one graph: all logits live until backward.
         logits = parts[-1][0].transient * parts[-1][1] if whole.head else 0.0

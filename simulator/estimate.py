@@ -9,7 +9,7 @@ from itertools import repeat
 
 from simulator.cost.step_costs import WorkCost
 from simulator.results import Category
-from simulator.schedule.graph import STREAMS, StreamKind, TaskGraph, WorkKind
+from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph, WorkKind
 
 _SENDS = (WorkKind.SEND_FORWARD, WorkKind.SEND_BACKWARD)
 _PASSES = (

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import tempfile
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,7 +92,7 @@ def parse_record(kind: type[Record], data: Mapping[str, Any], where: str) -> Rec
     try:
         return kind.model_validate_json(json.dumps(data, default=str))
     except ValidationError as error:
-        raise InputError(*_problems(kind, error, where)) from error
+        raise InputError(*_problems(kind, error, data, where)) from error
     except (ValueError, RecursionError) as error:
         raise InputError(Problem(where=where, rule=f"cannot be read: {error}")) from error
 
@@ -147,12 +149,37 @@ def _file_problem(path: Path, rule: str, found: str) -> Problem:
     return Problem(where=str(path), rule=rule, found=found)
 
 
-def _problems(kind: type[BaseModel], error: ValidationError, where: str) -> list[Problem]:
-    return [_problem(kind, dict(item), where) for item in error.errors(include_url=False)]
+def _problems(
+    kind: type[BaseModel], error: ValidationError, data: Mapping[str, Any], where: str
+) -> list[Problem]:
+    """Return one problem a key: what the branches of a union want is said once."""
+    found: dict[str, Problem] = {}
+    for item in error.errors(include_url=False):
+        problem = _problem(kind, dict(item), data, where)
+        if _counts_wrong_entries(dict(item)):
+            continue
+        other = found.get(problem.key)
+        more = f"{other.rule}, or {problem.rule.removeprefix('input ')}" if other else ""
+        found[problem.key] = replace(other, rule=more) if other else problem
+    return list(found.values())
 
 
-def _problem(kind: type[BaseModel], item: dict[str, Any], where: str) -> Problem:
+def _counts_wrong_entries(item: Mapping[str, Any]) -> bool:
+    """Return whether a list is called too short only because its entries are wrong."""
+    given = item.get("input")
+    return (
+        item["type"] == "too_short"
+        and isinstance(given, list)
+        and len(given) >= item["ctx"]["min_length"]
+    )
+
+
+def _problem(
+    kind: type[BaseModel], item: dict[str, Any], data: Mapping[str, Any], where: str
+) -> Problem:
     location = tuple(item["loc"])
+    if item["type"] not in ("extra_forbidden", "missing"):
+        location = _written(data, location)
     key = ".".join(str(part) for part in location)
     message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
@@ -160,9 +187,33 @@ def _problem(kind: type[BaseModel], item: dict[str, Any], where: str) -> Problem
         return Problem(where=where, key=key, rule="unknown key", fix=fix)
     if item["type"] == "missing":
         return Problem(where=where, key=key, rule="this key is required")
+    if item["type"] == "too_short":
+        message = f"must have at least {item['ctx']['min_length']} entry"
     found = repr(item.get("input"))
     shown = found if len(found) <= _SHOWN else found[:_SHOWN] + "..."
-    return Problem(where=where, key=key, rule=message[:1].lower() + message[1:], found=shown)
+    rule = message[:1].lower() + message[1:]
+    return Problem(where=where, key=key, rule=rule, found=shown, fix=_meant(item))
+
+
+def _meant(item: Mapping[str, Any]) -> str:
+    """Return the name that was meant where one of a few names was asked for; else nothing."""
+    word = item.get("input")
+    if item["type"] not in ("enum", "literal_error") or not isinstance(word, str):
+        return ""
+    choices = re.findall(r"'([^']*)'", str(item["ctx"]["expected"]))
+    like = difflib.get_close_matches(word.lower(), choices, n=1)
+    like = like or [choice for choice in choices if word and word.lower() in choice][:1]
+    return f"did you mean {like[0]!r}?" if like else ""
+
+
+def _written(data: Any, location: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return the part of a location that stands in the file, without the branches of a union."""
+    for depth, part in enumerate(location):
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return location[:depth]
+    return location
 
 
 def _known_keys(kind: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

@@ -150,10 +150,11 @@ class StepResult:
     """Tokens of the step, all ranks."""
     world_size: int
     model_flops: float
-    """FLOP of the step over all ranks: three times the forward pass, attention without its mask,
-    recomputation not counted (Megatron-LM's convention)."""
+    """FLOP of the step over all ranks: three times the forward pass (frozen weights without their
+    weight gradients), attention without its causal mask, recomputation not counted."""
     hardware_flops: float
-    """FLOP that the matrix units really run, with recomputation, under the causal mask."""
+    """FLOP that the matrix units really run, with recomputation, under the causal mask: below
+    `model_flops` where sequences are long and little is recomputed."""
     peak_flops: float
     """Dense peak of one accelerator at the job's precision, FLOP/s."""
     breakdown: Breakdown

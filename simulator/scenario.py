@@ -44,7 +44,9 @@ class SearchFile(FileRecord):
     """The space of layouts that `plan` searches; what is left out is free."""
 
     tp: tuple[_Size, ...] | None = None
+    """Left out, the divisors of the accelerators up to `max_tp`."""
     pp: tuple[_Size, ...] | None = None
+    """Left out, the divisors of the accelerators up to the number of layers."""
     cp: tuple[_Size, ...] = (1,)
     """Context parallelism is searched only where it is asked for."""
     cp_comm_type: tuple[ContextExchange, ...] | None = None
@@ -56,19 +58,28 @@ class SearchFile(FileRecord):
     etp: tuple[_Size, ...] | None = None
     """Left out, 1 and tp."""
     vpp: tuple[_Size, ...] | None = None
+    """Left out, the divisors of the layers of a stage."""
     micro_batch_size: tuple[_Size, ...] | None = None
+    """Left out, the divisors of the batch of a replica."""
     microbatch_group_size: tuple[_Size, ...] | None = None
     """Of the interleaved schedule; left out, pp."""
+    extra_warm_up: tuple[Annotated[int, Field(ge=0, le=1024)], ...] = (0,)
+    """Of the 1f1b and interleaved schedules."""
     zero_stage: tuple[Annotated[int, Field(ge=0, le=3)], ...] | None = None
+    """Left out, those of the stack."""
     recompute: tuple[Recompute, ...] = tuple(Recompute)
+    """Left out, all three."""
     recompute_modules: tuple[tuple[RecomputeModule, ...], ...] | None = None
     """Sets of modules of selective recomputation; left out, the attention core ([]), and for
     experts or latent attention once more what is cheap to compute again."""
     recompute_num_layers: tuple[_Size | Literal["all"], ...] = ("all",)
     """Layers of a virtual stage that full recomputation recomputes."""
     offload_layers: tuple[Annotated[int, Field(ge=0, le=10**4)], ...] = (0,)
+    """Layers whose activations wait in host memory; searched only where asked for."""
     optimizer_offload: tuple[Annotated[float, Field(ge=0, le=1)], ...] = (0.0,)
+    """Shares of the optimizer on the host; searched only where asked for."""
     sequence_parallel: tuple[bool, ...] = (False, True)
+    """Where tp > 1."""
     schedule: tuple[ScheduleName, ...] | None = None
     """Left out, those of the stack but "gpipe" and "csv"."""
     max_tp: int | None = Field(default=None, ge=1)

@@ -33,16 +33,8 @@ from simulator.hardware.profile import Price, Profile, ProfileFile, Source
 from simulator.units import GB, GIB, TERA
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec, Norm, Position
-from simulator.workload.stack import (
-    AttentionKernel,
-    Fit,
-    Kernels,
-    Memory,
-    Numerics,
-    Overlap,
-    PartitionRule,
-    Stack,
-)
+from simulator.workload.stack import Fit, Kernels, Memory, Numerics, Overlap, Stack
+from simulator.workload.stack_choices import AttentionKernel, PartitionRule
 
 PEAK = 100 * TERA
 MEMORY_BANDWIDTH = 1e12

@@ -10,8 +10,9 @@ from calibrate.validation.cells import Row, SkippedRowError
 from calibrate.validation.practices import practice_of, stage_layers
 from calibrate.validation.savers import savers_of
 from calibrate.validation.software import is_fsdp
-from simulator.parallel.layout import ParallelLayout, ScheduleName
-from simulator.workload.stack import AttentionKernel, Stack
+from simulator.parallel.layout import ContextExchange, ParallelLayout, ScheduleName
+from simulator.workload.stack import Stack
+from simulator.workload.stack_choices import AttentionKernel
 
 _FSDP = 3
 _TWO_CHUNKS = 2
@@ -44,13 +45,15 @@ def layout_of(row: Row, stack: Stack, gpus: int) -> ParallelLayout:
     vpp = _chunks(row, pp)
     dp = _data_parallel(row, gpus, tp * pp * cp)
     saved = savers_of(row)
+    exchange = practice_of(row).context if cp > 1 else ContextExchange.RING
     if cp > 1:
-        row.assume("context parallelism by rings (p2p)")
+        row.assume(f"context parallelism by {exchange}")
     try:
         return ParallelLayout(
             tp=tp,
             pp=pp,
             cp=cp,
+            cp_comm_type=exchange,
             dp=dp,
             vpp=vpp,
             ep=row.integer("ep") if row.known("ep") else 1,

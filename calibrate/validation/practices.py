@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calibrate.validation.cells import Row
 from simulator.hardware.accelerator import Dtype
-from simulator.parallel.layout import RecomputeModule
+from simulator.parallel.layout import ContextExchange, RecomputeModule
 from simulator.workload.job import Lora, LoraTarget, Recipe
 
 _WIDE = 8192
@@ -35,6 +35,8 @@ class Practice:
     """Whether fp8 recipes keep and gather weights in 8 bits."""
     expert_tensor: int | None = None
     """Tensor-parallel size of experts; None is tp."""
+    context: ContextExchange = ContextExchange.RING
+    """How context-parallel ranks reach each other's keys."""
     source: str
 
 
@@ -61,7 +63,10 @@ _PRACTICES = (
     Practice(
         framework=r"torchtitan",
         narrow=Recipe.TENSORWISE,
-        source="torchtitan components/float8.py: dynamic scaling, one scale a tensor",
+        context=ContextExchange.ALL_GATHER,
+        source="torchtitan components/float8.py: dynamic scaling, one scale a tensor; PyTorch "
+        "2.6-2.8 torch/distributed/tensor/experimental/_attention.py, _ContextParallelOptions: "
+        "balanced, rotate_method = ALL_GATHER",
     ),
     Practice(framework=r"hai-llm", narrow=Recipe.BLOCKWISE, source="DeepSeek-V3, section 3.3.2"),
 )
@@ -92,16 +97,15 @@ def adapter_of(row: Row) -> Lora:
     """Return the adapters of a LoRA row, which no table describes; what is taken is noted.
 
     Source: MLCommons training llama2_70b_lora/README.md (lora_r 16, qkv_proj and o_proj);
-    Megatron-Bridge recipes/llama (dim 16, all four linear layers); NeMo 24.12 recipes/llama3_70b.py
-    and llama3_8b.py with performance_mode (dim 16 and 8, linear_qkv); NeMo-Framework-Launcher 24.07
-    peft/llama2 (adapter_dim 32, attention_qkv).
+    Megatron-Bridge scripts/performance/configs/llama/llama3_llm_finetune.py (target_modules set to
+    linear_qkv), recipes/llama (dim 16); NeMo 24.12 recipes/llama3_70b.py and llama3_8b.py with
+    performance_mode (dim 16 and 8, linear_qkv); NeMo-Framework-Launcher 24.07 peft/llama2
+    (adapter_dim 32, attention_qkv).
     """
     wide = row.known("hidden") and row.integer("hidden") >= _WIDE
     version = row.text("framework_version")
     if is_mlperf(row):
         lora = Lora(rank=_RANK, targets=_ATTENTION)
-    elif "bridge" in row.text("framework").lower():
-        lora = Lora(rank=_RANK if wide else _SMALL_RANK)
     elif version.startswith("24.07"):
         lora = Lora(rank=_OLD_RANK, targets=(LoraTarget.QKV,))
     else:
@@ -145,6 +149,32 @@ def hides_expert_exchange(row: Row) -> bool:
     if re.search(r"dual-?pipe", row.text("pp_schedule"), re.I):
         return True
     return _is_bridge_deepseek(row) and "H100" in row.text("hardware")
+
+
+def tensor_overlap(row: Row) -> dict[str, object]:
+    """Return how tensor-parallel collectives run beside their own products, where a row tells.
+
+    Async tensor parallelism has a chunk for the tokens of each rank. Megatron-Bridge switches
+    tp_comm_overlap off for NVFP4. Source: PyTorch torch/distributed/_symmetric_memory;
+    Megatron-Bridge 0.4 scripts/performance/configs/llama/llama3_llm_pretrain.py.
+    """
+    if re.search(r"async (tp|tensor)", row.text("overlap"), re.I):
+        return {"tensor_fraction": 0.0, "tensor_chunks": row.integer("tp", 1)}
+    bridge = "bridge" in row.text("framework").lower()
+    if bridge and "nvfp4" in row.text("precision").lower():
+        return {"tensor_fraction": 0.0}
+    return {}
+
+
+def fuses_experts(row: Row) -> bool:
+    """Return whether products, biases and activation of the experts are one kernel.
+
+    Source: Megatron-Bridge 0.5 scripts/performance/configs/gpt_oss
+    (cutedsl_fused_grouped_mlp of the FP8_MX presets, which also graph whole iterations).
+    """
+    bridge = "bridge" in row.text("framework").lower()
+    graphed = row.text("cuda_graph").lower().startswith("full")
+    return bridge and graphed and "mxfp8" in row.text("precision").lower()
 
 
 def stage_layers(row: Row, layers: int, stages: int) -> tuple[int, ...] | None:

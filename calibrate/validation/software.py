@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 
 from calibrate.validation.cells import Row, SkippedRowError
-from calibrate.validation.practices import hides_expert_exchange, is_mlperf
-from simulator.parallel.layout import ParallelLayout
-from simulator.workload.stack import (
-    AttentionKernel,
-    PartitionRule,
-    Stack,
-    load_stack,
-    stack_names,
+from calibrate.validation.practices import (
+    fuses_experts,
+    hides_expert_exchange,
+    is_mlperf,
+    tensor_overlap,
 )
+from simulator.parallel.layout import ParallelLayout
+from simulator.workload.stack import Stack, load_stack, stack_names
+from simulator.workload.stack_choices import AttentionKernel, PartitionRule
 
 _FLASH_SINCE = 2024
 """From this year on Megatron-LM runs use flash attention and bf16."""
@@ -24,6 +24,8 @@ _RELEASE = re.compile(r"\b(\d\d)\.(?:0[1-9]|1[0-2])\b")
 _NO_FLASH = re.compile(r"no flash|unfused|without flash", re.I)
 _GRAPHS = re.compile(r"full|layer", re.I)
 """Whole iterations or layers are launched as one CUDA graph."""
+_GRAPHED_ROUTER = re.compile(r"cuda graphs?\b", re.I)
+"""Parts of a layer that are launched as graphs: attention, router, what precedes the exchange."""
 _FSDP = 3
 _NO_OVERLAP = {
     "gradient_reduce": False,
@@ -165,8 +167,12 @@ def _kernels(row: Row, stack: Stack) -> dict[str, object]:
         if kernel is not stack.kernels.attention:
             update["attention"] = kernel
     if _GRAPHS.match(row.text("cuda_graph")) and stack.kernels.cpu_launch:
-        update |= {"cpu_launch": 0.0, "cpu_collective": 0.0}
-    return update
+        update |= {"cpu_launch": 0.0, "cpu_collective": 0.0, "cpu_experts": 0.0}
+    elif _GRAPHED_ROUTER.search(row.text("overlap")):
+        update["cpu_experts"] = 0.0
+    if fuses_experts(row):
+        update |= {"fused_clamp": True, "fused_expert_bias": True}
+    return {key: v for key, v in update.items() if getattr(stack.kernels, key) != v}
 
 
 def _overlap(row: Row, stack: Stack) -> dict[str, object]:
@@ -176,6 +182,7 @@ def _overlap(row: Row, stack: Stack) -> dict[str, object]:
         changes = dict(_NO_OVERLAP)
     elif row.known("experts") and not hides_expert_exchange(row):
         changes = {"expert_fraction": 0.0}
+    changes |= tensor_overlap(row)
     return {key: v for key, v in changes.items() if getattr(stack.overlap, key) != v}
 
 

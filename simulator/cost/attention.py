@@ -82,7 +82,7 @@ def _compute(
     flops = float((matrix**_NORM + constants.softmax_flops**_NORM) ** (1 / _NORM))
     score = flops / (peak / units)
     stretches = shape.stretches
-    blocks = sum(s.count * ceil(shape.queries_in(s.keys) / tile) for s in stretches)
+    blocks = sum(s.repeats * ceil(shape.queries_in(s.keys) / tile) for s in stretches)
     waves = shape.batch * shape.heads * blocks / units
     masked = tile / 2 if shape.causal else 0.0
     keys = max(s.keys for s in stretches)

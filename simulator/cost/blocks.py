@@ -74,25 +74,14 @@ class KernelCosts:
         narrow = {Dtype.FP8: stack.fit.fp8, Dtype.FP4: stack.fit.fp4}.get(dtype, {})
         self.narrow_scale = narrow.get(accelerator, 1.0)
         self.grouped_scale = stack.fit.grouped.get(accelerator, 1.0)
+        self._gemms: dict[tuple[object, ...], float] = {}
 
     def operator_seconds(self, operator: Operator) -> float:
         """Return the seconds of all `count` runs of an operator in a training run."""
         gpu, constants = self.profile.accelerator, self.profile.constants
         match operator:
             case Gemm():
-                once = self._gemm_scale(operator) * gemm_seconds(
-                    operator.m,
-                    operator.n,
-                    operator.k,
-                    dtype=self.gemm_dtype(operator),
-                    gpu=gpu,
-                    constants=self.gemm_constants[self.gemm_dtype(operator)],
-                    batch=operator.batch,
-                    layout=operator.layout,
-                    accumulate=self._accumulates(operator),
-                    sustained=True,
-                    grouped=operator.grouped,
-                )
+                once = self._gemm(operator)
             case FlashAttention():
                 price = flash_backward_seconds if operator.backward else flash_forward_seconds
                 once = self.attention_scale * price(
@@ -103,16 +92,45 @@ class KernelCosts:
                     sustained=True,
                 )
             case MemoryBound():
-                once = self.stack.kernels.memory_factor * memory_bound_seconds(
+                kernels = self.stack.kernels
+                factor = kernels.memory_factor * (kernels.eager_factor if operator.eager else 1.0)
+                once = factor * memory_bound_seconds(
                     operator.bytes, operator.kind, gpu=gpu, constants=constants.memory_bound
                 )
             case _:
                 assert_never(operator)
         return once * operator.count * self.scale
 
+    def _gemm(self, gemm: Gemm) -> float:
+        """Return the seconds of one run of a product; those of equal size are priced once."""
+        sizes = (gemm.m, gemm.n, gemm.k, gemm.batch)
+        key = (*sizes, gemm.layout, gemm.narrow, gemm.grouped)
+        found = self._gemms.get(key)
+        if found is None:
+            alone = 1 if self._runs_together(gemm) else gemm.batch
+            seconds = gemm_seconds(
+                gemm.m,
+                gemm.n,
+                gemm.k,
+                dtype=self.gemm_dtype(gemm),
+                gpu=self.profile.accelerator,
+                constants=self.gemm_constants[self.gemm_dtype(gemm)],
+                batch=gemm.batch // alone,
+                layout=gemm.layout,
+                accumulate=self._accumulates(gemm),
+                sustained=True,
+                grouped=gemm.grouped,
+            )
+            found = self._gemms[key] = self._gemm_scale(gemm) * alone * seconds
+        return found
+
     def gemm_dtype(self, gemm: Gemm) -> Dtype:
         """Return the dtype that a GEMM runs in: the job's, where that is narrow only if it is."""
         return self.dtype if gemm.narrow else self.wide
+
+    def _runs_together(self, gemm: Gemm) -> bool:
+        """Whether the tiles of all products fill the GPU together, not each product's alone."""
+        return not gemm.grouped or self.stack.kernels.grouped_waves
 
     def _gemm_scale(self, gemm: Gemm) -> float:
         """Return the stack's time of a GEMM over that of the constants' kernels."""
@@ -141,7 +159,7 @@ class KernelCosts:
         )
         slowdowns = self._slowdowns(block)
         totals: dict[Category, float] = {}
-        pieces, clock, launch = [], 0.0, 0.0
+        pieces, clock, launch = [], 0.0, self.stack.kernels.cpu_experts * block.mixtures
         for piece in block.pieces:
             if isinstance(piece, CommWork):
                 seconds = self.comm_seconds(piece)

@@ -13,7 +13,8 @@ from typing import assert_never
 
 from simulator.results import Category
 from simulator.workload.operator import FlashAttention, Gemm, MemoryBound, Operator
-from simulator.workload.stack import KernelClass, Overlap
+from simulator.workload.stack import Overlap
+from simulator.workload.stack_choices import KernelClass
 
 _CLASSES = {
     Category.GEMM: KernelClass.GEMM,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from simulator.cost.collectives.select import CollectiveCosts
 from simulator.parallel.groups import Collective
 from simulator.parallel.layout import group_shape
-from simulator.parallel.program import WHOLE_CHUNK, StepProgram
-from simulator.schedule.graph import Work, WorkKind
+from simulator.parallel.program import StepProgram
+from simulator.parallel.segments import WHOLE_CHUNK
+from simulator.schedule.tasks import Work, WorkKind
 from simulator.workload.recipes import Maximum
 
 _AMAX_BYTES = 4.0

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from simulator.cost.blocks import BlockCost, KernelCosts
 from simulator.cost.collectives.select import CollectiveCosts
 from simulator.cost.host_update import split_update
 from simulator.cost.maxima import maxima_seconds
 from simulator.cost.plan import CommPlan
+from simulator.cost.segment_cache import SegmentCache
 from simulator.cost.update import update_seconds
 from simulator.hardware.profile import Profile
-from simulator.parallel.blocks import embedding_passes, head_passes, layer_passes
+from simulator.parallel.blocks import embedding_passes, head_passes, layer_blocks, layer_passes
 from simulator.parallel.groups import Collective, GroupShape
 from simulator.parallel.layout import DataParallel
 from simulator.parallel.mtp import mtp_passes
 from simulator.parallel.offload import offloaded
-from simulator.parallel.program import WHOLE_CHUNK, LayerWork, Segment, StepProgram
+from simulator.parallel.program import StepProgram
 from simulator.parallel.recompute import in_unit
+from simulator.parallel.segments import WHOLE_CHUNK, LayerWork, Segment
+from simulator.parallel.shard import Shard
 from simulator.parallel.split_backward import split_backward, with_weight_memory
 from simulator.parallel.traffic import Payload, gathered, reduced, updated
 from simulator.parallel.work import Block, PassPair
 from simulator.results import Category
-from simulator.schedule.graph import Work, WorkKind
+from simulator.schedule.tasks import Work, WorkKind
 from simulator.workload.job import TrainingJob
+from simulator.workload.layer import LayerSpec
 from simulator.workload.model import ModelSpec, Position
 from simulator.workload.stack import Stack
 
@@ -80,9 +84,11 @@ class StepCosts:
         self.collectives = CollectiveCosts(profile)
         self.kernels = KernelCosts(profile, stack, job.precision, self.collectives)
         self.blocks_priced = 0
+        self._blocks: dict[_ShardKey, tuple[Block, Block]] = {}
+        self._prices: dict[int, tuple[Block, BlockCost]] = {}
         self._passes: dict[_ShardKey, PricedPass] = {}
-        self._segments: dict[_ShardKey, tuple[WorkCost, WorkCost]] = {}
-        self._split: dict[_ShardKey, tuple[WorkCost, WorkCost]] = {}
+        self._segments = SegmentCache[tuple[WorkCost, WorkCost]]()
+        self._split = SegmentCache[tuple[WorkCost, WorkCost]]()
         self._halves: dict[int, tuple[BlockCost, BlockCost]] = {}
 
     def durations(self, program: StepProgram, works: tuple[Work, ...]) -> list[WorkCost]:
@@ -118,7 +124,8 @@ class StepCosts:
 
     def priced_pass(self, program: StepProgram, part: LayerWork | str) -> PricedPass:
         """Return both passes over a layer, the "embedding", the "head" or an "mtp" projection."""
-        key = (part, *program.shard.key)
+        shard = program.shard
+        key = (part, *(shard.dense_key if isinstance(part, str) else shard.key))
         found = self._passes.get(key)
         if found is None:
             passes = with_weight_memory(self._build_passes(program, part), program.shard)
@@ -145,33 +152,33 @@ class StepCosts:
 
     def segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
         """Return the cost of the forward and of the backward pass over a segment."""
-        key = (*segment.content, *program.shard.key)
-        found = self._segments.get(key)
-        if found is None:
-            forward: dict[Category, float] = {}
-            backward: dict[Category, float] = {}
-            for priced, count in self.parts(program, segment):
-                _add(forward, priced.forward.by_category, count)
-                _add(backward, priced.backward.by_category, count)
-                again = {Category.RECOMPUTE: priced.recompute.seconds}
-                _add(backward, again, count)
-            found = self._segments[key] = (_compute(forward), _compute(backward))
-        return found
+        make = partial(self._segment, program, segment)
+        return self._segments.get(program.shard, segment, make)
+
+    def _segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
+        forward: dict[Category, float] = {}
+        backward: dict[Category, float] = {}
+        for priced, count in self.parts(program, segment):
+            _add(forward, priced.forward.by_category, count)
+            _add(backward, priced.backward.by_category, count)
+            again = {Category.RECOMPUTE: priced.recompute.seconds}
+            _add(backward, again, count)
+        return _compute(forward), _compute(backward)
 
     def split_segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
         """Return the cost of a segment's input gradients, with recomputation, and its weights'."""
-        key = (*segment.content, *program.shard.key)
-        found = self._split.get(key)
-        if found is None:
-            first: dict[Category, float] = {}
-            second: dict[Category, float] = {}
-            for priced, count in self.parts(program, segment):
-                of_input, of_weights = self.split_pass(priced)
-                _add(first, of_input.by_category, count)
-                _add(first, {Category.RECOMPUTE: priced.recompute.seconds}, count)
-                _add(second, of_weights.by_category, count)
-            found = self._split[key] = (_compute(first), _compute(second))
-        return found
+        make = partial(self._split_segment, program, segment)
+        return self._split.get(program.shard, segment, make)
+
+    def _split_segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
+        first: dict[Category, float] = {}
+        second: dict[Category, float] = {}
+        for priced, count in self.parts(program, segment):
+            of_input, of_weights = self.split_pass(priced)
+            _add(first, of_input.by_category, count)
+            _add(first, {Category.RECOMPUTE: priced.recompute.seconds}, count)
+            _add(second, of_weights.by_category, count)
+        return _compute(first), _compute(second)
 
     def split_pass(self, priced: PricedPass) -> tuple[BlockCost, BlockCost]:
         """Return the cost of a backward block's two parts."""
@@ -184,7 +191,8 @@ class StepCosts:
     def _build_passes(self, program: StepProgram, part: LayerWork | str) -> PassPair:
         hidden, shard = program.model.hidden_size, program.shard
         if isinstance(part, LayerWork):
-            passes = layer_passes(part.layer, shard, part.recompute)
+            blocks = self._layer_blocks(part.layer, shard)
+            passes = layer_passes(part.layer, shard, part.recompute, blocks)
             passes = in_unit(passes, part.unit, holds_input=part.holds_input)
             return offloaded(passes, part.window) if part.offload else passes
         if part == "embedding":
@@ -194,9 +202,21 @@ class StepCosts:
             return mtp_passes(hidden, shard)
         return head_passes(hidden, program.local_vocab, shard)
 
+    def _layer_blocks(self, layer: LayerSpec, shard: Shard) -> tuple[Block, Block]:
+        """Return the passes over a layer: the same blocks whatever is recomputed."""
+        key = (layer, *shard.plain_key)
+        found = self._blocks.get(key)
+        if found is None:
+            found = self._blocks[key] = layer_blocks(layer, shard)
+        return found
+
     def _price(self, block: Block) -> BlockCost:
-        self.blocks_priced += 1
-        return self.kernels.block(block)
+        """Return the cost of a block, which is kept with it, so that its id stays its own."""
+        found = self._prices.get(id(block))
+        if found is None:
+            self.blocks_priced += 1
+            found = self._prices[id(block)] = block, self.kernels.block(block)
+        return found[1]
 
     def _plans(self, program: StepProgram, work: Work) -> tuple[CommPlan, ...]:
         """Return the collectives of a communication work, one after another."""

@@ -7,7 +7,8 @@ from itertools import groupby
 
 from simulator.cost.blocks import BlockCost
 from simulator.cost.step_costs import StepCosts
-from simulator.parallel.program import Segment, StepProgram
+from simulator.parallel.program import StepProgram
+from simulator.parallel.segments import Segment
 from simulator.results import Category, Span
 
 OPERATOR, COLLECTIVE = "operator", "collective"

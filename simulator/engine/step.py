@@ -14,7 +14,7 @@ from simulator.cost.plan import CommPhase, LinkKind
 from simulator.cost.step_costs import WorkCost
 from simulator.engine.gpu import Gpu, Interference
 from simulator.engine.network import Network
-from simulator.schedule.graph import STREAMS, TaskGraph
+from simulator.schedule.tasks import STREAMS, TaskGraph
 
 Link = tuple[int, LinkKind]
 """One direction of the scale-up port or the NIC share of a stage's representative rank."""

@@ -15,6 +15,9 @@ from simulator.hardware.kernel_constants import (
     MemoryBoundConstants,
 )
 
+_MAIN_BLOCKS = ("gemm", "gemm.bf16", "attention", "memory_bound", "collectives")
+"""Blocks of every 16-bit run; "gemm" where all formats are one block."""
+
 
 class Origin(StrEnum):
     """How much a number is worth."""
@@ -62,6 +65,19 @@ class FittedConstants(FileRecord):
     def origins(self) -> dict[str, str]:
         """Return for each block how it was come by, from what, and its held-out error."""
         return {record.what: record.summary for record in self.fit}
+
+    @property
+    def calibration(self) -> str:
+        """How much of what every 16-bit run needs was fitted: "fitted", "partly fitted", "nominal".
+
+        That is products in bf16, attention, memory-bound kernels and collectives; refinements,
+        rarer formats, grouped products and host copies are left to `origins`.
+        """
+        main = [record.origin for record in self.fit if record.what in _MAIN_BLOCKS]
+        fitted = [origin for origin in main if origin is not Origin.NOMINAL]
+        if not fitted:
+            return "nominal"
+        return "fitted" if len(fitted) == len(main) else "partly fitted"
 
     def nominal_blocks(self) -> list[str]:
         """Return the names of the blocks that were assumed rather than fitted."""

@@ -40,8 +40,8 @@ _LOSS_REDUCTIONS = 3
 """Vocabulary-parallel cross-entropy reduces a maximum, a target logit and a sum (Megatron-LM)."""
 
 
-def layer_passes(layer: LayerSpec, shard: Shard, recompute: Recompute) -> PassPair:
-    """Return both passes over one layer, with what recomputation adds and frees."""
+def layer_blocks(layer: LayerSpec, shard: Shard) -> tuple[Block, Block]:
+    """Return the forward and the backward pass over one layer, recomputation apart."""
     forward_pieces = (
         *_attention(layer, shard, backward=False),
         *_mlp(layer, shard, backward=False),
@@ -51,7 +51,20 @@ def layer_passes(layer: LayerSpec, shard: Shard, recompute: Recompute) -> PassPa
         *_attention(layer, shard, backward=True),
     )
     forward = Block(name="layer.forward", pieces=forward_pieces)
-    backward = Block(name="layer.backward", pieces=backward_pieces)
+    return forward, Block(name="layer.backward", pieces=backward_pieces)
+
+
+def layer_passes(
+    layer: LayerSpec,
+    shard: Shard,
+    recompute: Recompute,
+    blocks: tuple[Block, Block] | None = None,
+) -> PassPair:
+    """Return both passes over one layer, with what recomputation adds and frees.
+
+    `blocks` are its `layer_blocks`, where they are known.
+    """
+    forward, backward = blocks or layer_blocks(layer, shard)
     made = recomputation(layer, shard, recompute, forward)
     return PassPair(
         forward=forward,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
 from simulator.errors import InputError, Problem
@@ -13,6 +12,7 @@ from simulator.parallel.expert_checks import EXPERT_FIELDS, expert_problems
 from simulator.parallel.layout import DataParallel, ParallelLayout
 from simulator.parallel.number_checks import NUMBER_FIELDS, number_problems
 from simulator.parallel.partition import head_cost, partition_layers
+from simulator.parallel.reasons import Reason, Violation
 from simulator.parallel.saver_checks import RECOMPUTE_FIELDS, offload_problems, recompute_problems
 from simulator.parallel.schedule_checks import (
     COPIES_FIELDS,
@@ -23,41 +23,24 @@ from simulator.parallel.schedule_checks import (
 from simulator.workload.job import TrainingJob
 from simulator.workload.layer import AttentionSpec, LinearSpec, MlaSpec, MlpSpec, MoeSpec
 from simulator.workload.model import ModelSpec
-from simulator.workload.stack import AttentionKernel, Stack
+from simulator.workload.stack import Stack
+from simulator.workload.stack_choices import AttentionKernel
+
+__all__ = [
+    "MAX_PASSES",
+    "RULES",
+    "Asked",
+    "Reason",
+    "Rule",
+    "Violation",
+    "check_layout",
+    "legal_tensor_sizes",
+    "violations",
+]
 
 _MAX_LISTED = 12
 MAX_PASSES = 250_000
 """Forward passes of a step, over all stages; the largest published runs have a tenth of that."""
-
-
-class Reason(StrEnum):
-    """Why a layout was rejected; what the planner counts."""
-
-    WORLD_SIZE = "world size is not tp x cp x dp x pp"
-    HEADS = "attention heads do not divide by tp"
-    WIDTH = "MLP width does not divide by tp"
-    EXPERTS = "ep, etp or the routing do not fit the model or the ranks"
-    SEQUENCE = "sequence does not divide by cp (and tp)"
-    CONTEXT = "context parallelism does not offer what the model or the job needs"
-    BATCH = "batch does not divide by dp x micro-batch"
-    LAYERS = "layers do not divide over the stages"
-    SCHEDULE = "schedule does not allow it"
-    ZERO = "the stack does not offer this ZeRO stage"
-    STACK = "the stack does not offer sequence parallelism or this recomputation"
-    RECOMPUTE = "recomputation by module or by layer does not apply"
-    OFFLOAD = "offload to host memory is not offered, or not for this layout"
-    NUMBERS = "precision, dtypes, optimizer or frozen parts do not allow it"
-    DATA_PARALLEL = "data-parallel options contradict each other"
-    NOT_MODELLED = "not modelled yet"
-    MEMORY = "does not fit in memory"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
-    """One broken rule of a layout."""
-
-    reason: Reason
-    problem: Problem
 
 
 def check_layout(
@@ -102,7 +85,7 @@ RULES = (
     Rule(
         (
             *("pp", "dp", "micro_batch_size", "schedule", "vpp", "layers_per_stage"),
-            *("placement", "schedule_file", "microbatch_group_size"),
+            *("placement", "schedule_file", "microbatch_group_size", "extra_warm_up"),
         ),
         lambda asked: _pipeline(asked.model, asked.job, asked.stack, asked.layout),
     ),

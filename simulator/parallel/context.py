@@ -20,7 +20,7 @@ from simulator.parallel.shard import Shard
 from simulator.parallel.unfused import unfused_backward, unfused_forward
 from simulator.parallel.work import Piece
 from simulator.workload.operator import FlashAttention
-from simulator.workload.stack import AttentionKernel
+from simulator.workload.stack_choices import AttentionKernel
 
 FP32_BYTES = 4.0
 
@@ -52,6 +52,8 @@ def _fused(core: Core, shard: Shard) -> CorePieces:
     if shard.cp == 1:
         whole = FlashAttention(name="attention.core", shape=core_shape(core, shard, seq=shard.seq))
         return CorePieces(kernels=(whole,))
+    if shard.kernels.repeats_kv:
+        core = replace(core, kv_heads=core.heads)
     match shard.cp_comm_type:
         case ContextExchange.RING:
             return ring_core(core, shard, seq=shard.seq, group=shard.context_group)

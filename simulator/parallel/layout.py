@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any, Self
 
 from pydantic import Field
 
 from simulator.files import FileRecord
 from simulator.parallel.groups import GroupShape
-from simulator.parallel.placement import PipelineShape, Placement, placement_of
-from simulator.workload.stack import Recompute, RecomputeMethod, RecomputeModule, ScheduleName
+from simulator.parallel.placement import PipelineShape, Placement, pipeline_of, placement_of
+from simulator.workload.stack_choices import (
+    Recompute,
+    RecomputeMethod,
+    RecomputeModule,
+    ScheduleName,
+)
 
 __all__ = [
     "ZERO_GRADIENTS",
@@ -92,6 +98,7 @@ class ParallelLayout(FileRecord):
     etp: int | None = Field(default=None, ge=1, le=4096)
     """Tensor-parallel size of the experts; None is tp, as in Megatron-LM."""
     cp_comm_type: ContextExchange = ContextExchange.RING
+    """How cp ranks exchange keys and values."""
     cp_inner: int | None = Field(default=None, ge=1, le=4096)
     """Ranks of an all-to-all group of hierarchical context parallelism."""
     vpp: int = Field(default=1, ge=1, le=1024)
@@ -107,6 +114,7 @@ class ParallelLayout(FileRecord):
     shard_size: int | None = Field(default=None, ge=1)
     """Data ranks that share one sharded copy (HSDP); None is all of them."""
     recompute: Recompute = Recompute.NONE
+    """What the backward pass computes again: nothing, modules of a layer, whole layers."""
     recompute_modules: tuple[RecomputeModule, ...] = ()
     """What selective recomputation computes again; empty is the attention core."""
     recompute_method: RecomputeMethod | None = None
@@ -122,6 +130,9 @@ class ParallelLayout(FileRecord):
     """CSV of a pipeline schedule in PyTorch's notation (schedule "csv")."""
     placement: Placement | None = None
     """How the stages of `schedule_file` lie on its ranks: "loop" or "v"; None is loop."""
+    extra_warm_up: int = Field(default=0, ge=0, le=10**6)
+    """Forward passes more before a stage's first backward pass (1f1b, interleaved); Megatron-LM
+    runs one more where it overlaps the experts' all-to-all with another micro-batch."""
     microbatch_group_size: int | None = Field(default=None, ge=1, le=10**6)
     """Micro-batches that a chunk runs in a row in the interleaved schedule; None is pp."""
     layers_per_stage: tuple[int, ...] | None = None
@@ -129,6 +140,19 @@ class ParallelLayout(FileRecord):
     data_parallel: DataParallel = DataParallel.ALL_REDUCE
     sync_every: int = Field(default=1, ge=1, le=10**6)
     """Steps between two parameter averages of local SGD."""
+
+    @classmethod
+    def of_checked(cls, fields: dict[str, Any]) -> Self:
+        """Return the layout of a value for each field, all of which are known to be valid.
+
+        It is what `model_construct` returns, which takes too long for a search.
+        """
+        made = cls.__new__(cls)
+        object.__setattr__(made, "__dict__", dict(fields))
+        object.__setattr__(made, "__pydantic_fields_set__", _FIELDS)
+        object.__setattr__(made, "__pydantic_extra__", None)
+        object.__setattr__(made, "__pydantic_private__", None)
+        return made
 
     @property
     def world_size(self) -> int:
@@ -164,7 +188,7 @@ class ParallelLayout(FileRecord):
     def pipeline(self) -> PipelineShape:
         """Which stage runs which part of the model."""
         placement = placement_of(self.effective_schedule, self.placement)
-        return PipelineShape(pp=self.pp, vpp=self.vpp, placement=placement)
+        return pipeline_of(self.pp, self.vpp, placement)
 
     @property
     def effective_schedule(self) -> ScheduleName:
@@ -188,6 +212,7 @@ class ParallelLayout(FileRecord):
         schedule = self.effective_schedule
         parts += [str(schedule)] if self.pp > 1 and schedule is not usual else []
         parts += [f"group{self.microbatch_group_size}"] if self.microbatch_group_size else []
+        parts += [f"warm-up+{self.extra_warm_up}"] if self.extra_warm_up else []
         parts += [f"zero{self.zero_stage}"] if self.zero_stage else []
         parts += ["sp"] if self.sequence_parallel else []
         parts += [f"recompute-{self.recomputed}"] if self.recompute is not Recompute.NONE else []
@@ -210,6 +235,9 @@ class ParallelLayout(FileRecord):
             return ""
         inner = f"/{self.cp_inner}" if self.cp_inner else ""
         return f"-{self.cp_comm_type}{inner}"
+
+
+_FIELDS = set(ParallelLayout.model_fields)
 
 
 def group_shape(size: int, stride: int, domain_size: int) -> GroupShape:

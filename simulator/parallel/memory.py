@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from simulator.parallel.layout import ZERO_GRADIENTS, ZERO_PARAMETERS, ZERO_STATES
 from simulator.parallel.numbers import Numbers
-from simulator.parallel.program import Segment, StepProgram
+from simulator.parallel.program import StepProgram
+from simulator.parallel.segments import Segment
 from simulator.parallel.states import Group, groups, optimizer_bytes, sharded
 from simulator.results import MemoryUse
 
@@ -49,8 +50,8 @@ class InFlight:
 
     def bytes(self, chunks: Sequence[ChunkMemory]) -> float:
         """Return the bytes of activations of this moment."""
-        alive = sum(n * chunks[c].kept for c, n in self.by_chunk.items())
-        return alive + sum(n * chunks[c].kept_for_weights for c, n in self.for_weights.items())
+        alive = sum([n * chunks[c].kept for c, n in self.by_chunk.items()])
+        return alive + sum([n * chunks[c].kept_for_weights for c, n in self.for_weights.items()])
 
 
 def stage_memory(

@@ -13,6 +13,12 @@ from dataclasses import replace
 
 from simulator.hardware.kernel_constants import MemoryClass
 from simulator.parallel.dispatch import Trip, travel
+from simulator.parallel.expert_kernels import (
+    clamp_backward,
+    clamp_forward,
+    output_bias_backward,
+    output_bias_forward,
+)
 from simulator.parallel.linear import Linear, linear_backward, linear_forward
 from simulator.parallel.mlp import activation
 from simulator.parallel.residual import (
@@ -68,8 +74,10 @@ def _experts_forward(moe: MoeSpec, shard: Shard) -> list[Piece]:
     elements = float(tokens.computed * down.k)
     return [
         *_run(linear_forward(up, shard), tokens, shard),
+        *clamp_forward(moe, tokens, shard),
         activation("moe.experts.activation", moe, elements, shard, backward=False),
         *_run(linear_forward(down, shard), tokens, shard),
+        *output_bias_forward(moe, tokens, shard),
     ]
 
 
@@ -78,8 +86,10 @@ def _experts_backward(moe: MoeSpec, shard: Shard) -> list[Piece]:
     up, down = _linears(moe, tokens, shard)
     elements = float(tokens.computed * down.k)
     return [
+        *output_bias_backward(moe, tokens, shard),
         *_run(linear_backward(down, shard), tokens, shard),
         activation("moe.experts.activation.backward", moe, elements, shard, backward=True),
+        *clamp_backward(moe, tokens, shard),
         *_run(linear_backward(up, shard), tokens, shard),
     ]
 
@@ -97,7 +107,8 @@ def _linears(moe: MoeSpec, tokens: Tokens, shard: Shard) -> tuple[Linear, Linear
         target=LoraTarget.FC1,
         batch=tokens.local_experts if shard.kernels.grouped_gemm else 1,
     )
-    return up, replace(up, name="moe.experts.down", n=hidden, k=width, target=LoraTarget.FC2)
+    down = replace(up, name="moe.experts.down", n=hidden, k=width, target=LoraTarget.FC2)
+    return up, replace(down, bias=moe.bias and shard.kernels.fused_expert_bias)
 
 
 def _run(pieces: list[Piece], tokens: Tokens, shard: Shard) -> list[Piece]:

@@ -99,7 +99,10 @@ def _compression(model: ModelSpec, job: TrainingJob, layout: ParallelLayout) -> 
         return
     found, rules = str(job.powersgd_rank), []
     if layout.zero_stage or layout.data_parallel is not DataParallel.ALL_REDUCE:
-        rules.append("PowerSGD compresses all-reduced gradients: zero_stage 0, all-reduce")
+        rule = "PowerSGD compresses all-reduced gradients of whole replicas"
+        beside = f"{found}, zero_stage {layout.zero_stage}, {layout.data_parallel}"
+        fix = f"zero_stage 0 and all-reduce, or {_LEAVE_OUT}"
+        yield _problem("job.powersgd_rank", beside, rule, fix)
     if model.moe is not None:
         rules.append("PowerSGD of routed experts is not modelled")
     if job.lora is not None:
@@ -118,6 +121,9 @@ def _frozen(model: ModelSpec, job: TrainingJob, layout: ParallelLayout) -> Itera
         yield from _adapters(model, job, layout)
         return
     parts = set(job.freeze)
+    if len(parts) < len(job.freeze):
+        rule = "names a part more than once"
+        yield _problem("job.freeze", ", ".join(job.freeze), rule, ", ".join(sorted(parts)))
     if Part.EXPERTS in parts and model.moe is None:
         yield _problem("job.freeze", Part.EXPERTS, "a dense model has no experts", _LEAVE_OUT)
     if model.tie_word_embeddings and len(parts & {Part.EMBEDDING, Part.HEAD}) == 1:
@@ -137,7 +143,13 @@ def _adapters(model: ModelSpec, job: TrainingJob, layout: ParallelLayout) -> Ite
         rule = f"the rank of adapters must divide by tp = {layout.tp}"
         fix = f"a multiple of {layout.tp}, or a tp that divides {lora.rank}"
         yield _problem("job.lora.rank", str(lora.rank), rule, fix)
+    if lora.rank > model.hidden_size:
+        rule = f"adapters are of lower rank than what they stand beside: {model.hidden_size} wide"
+        yield _problem("job.lora.rank", str(lora.rank), rule, f"at most {model.hidden_size}")
     targets = ", ".join(lora.targets)
+    if len(set(lora.targets)) < len(lora.targets):
+        rule = "names a layer more than once"
+        yield _problem("job.lora.targets", targets, rule, ", ".join(dict.fromkeys(lora.targets)))
     attention = {LoraTarget.QKV, LoraTarget.PROJ} & set(lora.targets)
     mlp = {LoraTarget.FC1, LoraTarget.FC2} & set(lora.targets)
     for layer in model.layer_groups():

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from simulator.errors import InputError, Problem
 from simulator.parallel.layout import ParallelLayout
 from simulator.workload.model import ModelSpec
-from simulator.workload.stack import PartitionRule
+from simulator.workload.stack_choices import PartitionRule
 
 _ENDS = 2
 """The embedding and the head, where each counts as a layer."""
@@ -90,8 +90,8 @@ def _given(given: tuple[int, ...], layers: int, layout: ParallelLayout) -> tuple
             Problem(
                 key="layout.layers_per_stage",
                 found=f"{len(given)} numbers that add up to {sum(given)}",
-                rule=f"must be {_names(layout)} = {stages} numbers of at least 0 that add up to the "
-                f"model's {layers} layers",
+                rule=f"must be {_names(layout)} = {stages} numbers of at least 0 that add up to "
+                f"the model's {layers} layers",
                 fix=f"for example {_example(layers, stages)}",
             )
         )

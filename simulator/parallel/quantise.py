@@ -130,7 +130,7 @@ def _input_cast(
         launches = 1 + scaling.searches
     if not moved:
         return []
-    return [_cast(f"{linear.name}.cast", moved * elements, launches)]
+    return [_cast(f"{linear.name}.cast", moved * elements, launches, linear)]
 
 
 def _gradient_cast(
@@ -140,7 +140,7 @@ def _gradient_cast(
     transposed = shard.transposes and not gathered
     columns = shard.job.trains(linear.part) and (scaling.columns or transposed)
     moved = _reads(shard, scaling) + scaling.element * (1 + columns)
-    return _cast(f"{linear.name}.dgrad.cast", moved * elements, 1 + scaling.searches)
+    return _cast(f"{linear.name}.dgrad.cast", moved * elements, 1 + scaling.searches, linear)
 
 
 def _weight_gradient_casts(
@@ -152,20 +152,21 @@ def _weight_gradient_casts(
     name, transpose = f"{linear.name}.wgrad.cast", 2 * scaling.element
     if scaling.keeps_wide:
         # A scale a column: its maximum over all tokens is found before the cast.
-        return [_cast(f"{name}.input", (2 * shard.element + scaling.element) * inputs, 2)]
+        moved = (2 * shard.element + scaling.element) * inputs
+        return [_cast(f"{name}.input", moved, 2, linear)]
     pieces = []
     if shard.transposes and not scaling.columns:
         if _gathers_input(linear, shard, scaling):
-            pieces.append(_cast(f"{name}.input", transpose * inputs, 1))
+            pieces.append(_cast(f"{name}.input", transpose * inputs, 1, linear))
         if gradient_gathered:
-            pieces.append(_cast(f"{name}.gradient", transpose * gradients, 1))
+            pieces.append(_cast(f"{name}.gradient", transpose * gradients, 1, linear))
     return pieces
 
 
 def _weight_cast(name: str, linear: Linear, shard: Shard, scaling: Scaling) -> MemoryBound:
     """Return the cast of a weight for one product of one pass."""
     moved = (_reads(shard, scaling) + scaling.weight) * linear.parameters
-    return _cast(name, moved, 1 + scaling.searches)
+    return _cast(name, moved, 1 + scaling.searches, linear)
 
 
 def _reads(shard: Shard, scaling: Scaling) -> float:
@@ -178,5 +179,7 @@ def _shared_maximum(name: str, shard: Shard) -> CommWork:
     return replace(one, payload=_MAXIMUM_BYTES)
 
 
-def _cast(name: str, moved: float, launches: int) -> MemoryBound:
-    return MemoryBound(name=name, bytes=moved, kind=MemoryClass.COPY, launches=launches)
+def _cast(name: str, moved: float, launches: int, linear: Linear) -> MemoryBound:
+    """Return the cast of `moved` bytes in all: for experts side by side, kernels for each."""
+    each, kind = moved / linear.batch, MemoryClass.COPY
+    return MemoryBound(name=name, bytes=each, kind=kind, launches=launches, count=linear.batch)

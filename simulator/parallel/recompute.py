@@ -10,15 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from simulator.parallel.expert_kernels import CLAMP
 from simulator.parallel.operator_recompute import by_operator
 from simulator.parallel.shard import Shard
 from simulator.parallel.work import Block, CommWork, PassPair, Piece, Recomputation
 from simulator.workload.layer import LayerSpec, MlaSpec
 from simulator.workload.operator import FlashAttention, Gemm, MemoryBound
-from simulator.workload.stack import Recompute, RecomputeModule
+from simulator.workload.stack_choices import Recompute, RecomputeModule
 
 FP32_BYTES = 4.0
 _PROJECTION = "attention.proj"
+_DOWN = "mlp.down"
 _BEFORE_CORE = tuple(f"attention.{part}" for part in ("norm", "qkv", "rope", "q_", "kv_"))
 """Beginnings of the names of what stands in front of the attention core."""
 _UP_PROJECTIONS = ("attention.q_up", "attention.kv_up", "attention.rope")
@@ -133,7 +135,8 @@ def _rerun(
         case RecomputeModule.SHARED_EXPERTS:
             return _module(pieces, "moe.shared.", 0.0)
         case RecomputeModule.MLP:
-            return _module(pieces, "mlp.", _module_input(layer, shard))
+            whole = _module(pieces, "mlp.", _module_input(layer, shard))
+            return _without_result(whole) if shard.kernels.prunes_recompute else whole
         case RecomputeModule.MOE:
             return _module(pieces, "moe.", _module_input(layer, shard))
         case _:
@@ -202,8 +205,8 @@ def _activation(pieces: Sequence[Piece]) -> _Rerun:
 
     Source: Megatron-LM core/transformer/moe/experts.py (`activation_recompute`).
     """
-    again = [piece for piece in pieces if piece.name == "moe.experts.activation"]
-    freed = {piece.name: _saved(piece) for piece in pieces if piece.name == "moe.experts.down"}
+    again = [piece for piece in pieces if piece.name.startswith("moe.experts.activation")]
+    freed = {p.name: _saved(p) for p in pieces if p.name in ("moe.experts.down", CLAMP)}
     return _Rerun(names=_names(again), freed=freed)
 
 
@@ -216,6 +219,17 @@ def _module(pieces: Sequence[Piece], beginning: str, held: float) -> _Rerun:
     ]
     freed = {piece.name: _saved(piece) for piece in again if _saved(piece)}
     return _Rerun(names=_names(again), freed=freed, held=held if again else 0.0)
+
+
+def _without_result(whole: _Rerun) -> _Rerun:
+    """Return an MLP's rerun less its down projection and what is sent behind it.
+
+    The backward pass reads the projection's input, not its result, so that a compiler drops both
+    as dead code. Source: JAX documentation of `jax.checkpoint`; XLA, HloDCE.
+    """
+    dead = {name for name in whole.names if name == _DOWN or name.startswith(f"{_DOWN}.")}
+    casts = {name for name in dead if name.endswith(".cast")}
+    return replace(whole, names=whole.names - (dead - casts))
 
 
 def _module_input(layer: LayerSpec, shard: Shard) -> float:

@@ -15,7 +15,8 @@ from simulator.parallel.partition import head_cost, partition_layers
 from simulator.workload.job import Optimizer, Recipe, TrainingJob
 from simulator.workload.layer import AttentionSpec, LayerSpec, MlaSpec, MlpSpec, MoeSpec
 from simulator.workload.model import ModelSpec
-from simulator.workload.stack import SelectiveRecompute, Stack
+from simulator.workload.stack import Stack
+from simulator.workload.stack_choices import SelectiveRecompute
 
 RECOMPUTE_FIELDS = (
     "recompute",

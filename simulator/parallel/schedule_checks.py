@@ -23,6 +23,7 @@ SCHEDULE_FIELDS = (
     "schedule",
     "vpp",
     "microbatch_group_size",
+    "extra_warm_up",
     "schedule_file",
     "placement",
 )
@@ -32,6 +33,7 @@ COPIES_FIELDS = (
 )
 _ONE_CHUNK = (ScheduleName.GPIPE, ScheduleName.ONE_F_ONE_B)
 _TWO_CHUNKS = (ScheduleName.ZERO_BUBBLE_V, ScheduleName.DUALPIPE, ScheduleName.DUALPIPE_V)
+_WARMS_UP = (ScheduleName.ONE_F_ONE_B, ScheduleName.INTERLEAVED)
 _TWO = 2
 
 
@@ -112,6 +114,12 @@ def _options(layout: ParallelLayout) -> Iterator[Problem]:
         found = str(layout.microbatch_group_size)
         rule = "only the interleaved schedule runs micro-batches in groups of a given size"
         yield _problem("microbatch_group_size", found, rule, "leave it out")
+    if layout.extra_warm_up and name not in _WARMS_UP:
+        rule = f"{name} has no warm-up of its own choice: 1f1b and interleaved have"
+        yield _problem("extra_warm_up", str(layout.extra_warm_up), rule, "0")
+    elif layout.extra_warm_up and layout.pp == 1:
+        rule = "one stage has no warm-up: it needs pp > 1"
+        yield _problem("extra_warm_up", str(layout.extra_warm_up), rule, "0")
     if layout.schedule_file is not None and name is not ScheduleName.CSV:
         rule = f"{name} is not read from a file"
         yield _problem("schedule_file", layout.schedule_file, rule, f"leave it out, or {reads}")

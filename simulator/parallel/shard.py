@@ -17,7 +17,8 @@ from simulator.parallel.layout import (
 from simulator.parallel.work import CommWork
 from simulator.workload.job import TrainingJob
 from simulator.workload.recipes import SCALINGS, Scaling
-from simulator.workload.stack import Kernels, Overlap, SelectiveRecompute, Stack
+from simulator.workload.stack import Kernels, Overlap, Stack
+from simulator.workload.stack_choices import SelectiveRecompute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,24 +60,35 @@ class Shard:
     @property
     def key(self) -> tuple[object, ...]:
         """All that changes a pass among the layouts of one job and stack, short to hash."""
+        return (*self.plain_key, self.recompute_modules)
+
+    @property
+    def plain_key(self) -> tuple[object, ...]:
+        """All of it that changes a layer's passes, recomputation apart."""
+        return (
+            *self.dense_key,
+            self.ep,
+            self.expert_tp,
+            self.expert_group.per_domain,
+            self.expert_tensor_group.per_domain,
+            self.expert_model_group.per_domain,
+        )
+
+    @property
+    def dense_key(self) -> tuple[object, ...]:
+        """All of it that changes the passes of embedding and head."""
         return (
             self.micro_batch,
             self.tp,
             self.cp,
-            self.ep,
-            self.expert_tp,
             self.sequence_parallel,
             self.casts_weights,
-            self.recompute_modules,
             self.cp_comm_type,
             self.cp_inner,
             self.tensor_group.per_domain,
             self.context_group.per_domain,
             self.context_inner_group.per_domain,
             self.context_outer_group.per_domain,
-            self.expert_group.per_domain,
-            self.expert_tensor_group.per_domain,
-            self.expert_model_group.per_domain,
         )
 
     @property

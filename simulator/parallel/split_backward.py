@@ -15,14 +15,16 @@ from simulator.workload.operator import Gemm, MemoryBound
 
 _OF_WEIGHTS = (".accumulate", ".bias.grad")
 _WGRAD, _REGATHER = ".wgrad", ".regather"
+_OF_WGRAD = f"{_WGRAD}."
+"""Casts that only a weight gradient needs."""
 
 
 def split_backward(backward: Block) -> tuple[Block, Block]:
     """Return the input-gradient and the weight-gradient part of a backward block.
 
-    A linear layer's weight gradient, its accumulation and its bias gradient are put off; attention,
-    norms, the embedding's scatter and all collectives are not. A collective that hid behind a
-    weight gradient then has nothing to hide behind.
+    A linear layer's weight gradient, the casts that it alone needs, its accumulation and its bias
+    gradient are put off; attention, norms, the embedding's scatter and all collectives are not. A
+    collective that hid behind a weight gradient then has nothing to hide behind.
 
     >>> from simulator.workload.operator import backward_gemms
     >>> pieces = backward_gemms(Gemm(name="fc1", m=2, n=3, k=4))
@@ -51,11 +53,17 @@ def with_weight_memory(passes: PassPair, shard: Shard) -> PassPair:
     for gemm in passes.backward.pieces:
         if isinstance(gemm, Gemm) and gemm.layout is GemmLayout.WEIGHT_GRADIENT:
             name, columns = gemm.name.removesuffix(_WGRAD), gemm.k * gemm.batch * gemm.count
-            element = shard.job.precision.bytes if gemm.narrow else shard.element
+            element = _read_element(gemm, shard)
             again = name in gathered
             total += element * columns * gemm.n if again else kept.get(name, 0.0)
             total += element * columns * gemm.m
     return replace(passes, kept_for_weights=total)
+
+
+def _read_element(gemm: Gemm, shard: Shard) -> float:
+    """Return the bytes of an element that a weight gradient reads, scales included."""
+    scaling = shard.scaling if gemm.narrow else None
+    return shard.element if scaling is None or scaling.keeps_wide else scaling.element
 
 
 def _is_of_weights(piece: Piece) -> bool:
@@ -63,6 +71,6 @@ def _is_of_weights(piece: Piece) -> bool:
         case Gemm():
             return piece.layout is GemmLayout.WEIGHT_GRADIENT
         case MemoryBound():
-            return piece.name.endswith(_OF_WEIGHTS)
+            return piece.name.endswith(_OF_WEIGHTS) or _OF_WGRAD in piece.name
         case _:
             return False

@@ -6,13 +6,14 @@ Routed experts and the rest are two groups, each sharded by ZeRO over its own da
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from simulator.parallel.layout import ZERO_STATES
 from simulator.parallel.matrices import Ranks, layer_matrices
-from simulator.parallel.program import Segment, StepProgram
+from simulator.parallel.program import StepProgram
+from simulator.parallel.segments import Segment
 from simulator.workload.job import Part, TrainingJob
 from simulator.workload.layer import LayerSpec
 from simulator.workload.optimizers import STATE_RULES
@@ -100,8 +101,10 @@ def _asks_for_shapes(job: TrainingJob) -> bool:
 
 
 def _shapes(
-    program: StepProgram, segments: Iterable[Segment], *, routed: bool
+    program: StepProgram, segments: Sequence[Segment], *, routed: bool
 ) -> tuple[tuple[tuple[int, int], int], ...]:
+    if not segments:
+        return ()
     layout, counts = program.layout, Counter[tuple[int, int]]()
     ranks = Ranks(tp=layout.tp, ep=layout.ep, expert_tp=layout.expert_tp)
     parts = frozenset(part for part in Part if program.job.trains(part))

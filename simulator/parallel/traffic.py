@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simulator.parallel.program import Segment, StepProgram
+from simulator.parallel.program import StepProgram
+from simulator.parallel.segments import Segment
 from simulator.parallel.states import segment_matrices
 
 

@@ -8,6 +8,9 @@ from simulator.parallel.groups import Collective, GroupShape
 from simulator.parallel.layout import Axis
 from simulator.workload.operator import Operator
 
+ROUTER_CHOICE = "moe.router.choice"
+"""Beginning of the names of the piece that chooses experts, one a mixture and pass."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommWork:
@@ -53,6 +56,11 @@ class Block:
     def buffer(self) -> float:
         """Bytes of the largest buffer of its collectives."""
         return max((p.buffer for p in self.pieces if isinstance(p, CommWork)), default=0.0)
+
+    @property
+    def mixtures(self) -> int:
+        """Mixtures of experts whose router runs in it, forward or backward."""
+        return sum(piece.name.startswith(ROUTER_CHOICE) for piece in self.pieces)
 
     @property
     def model_flops(self) -> float:

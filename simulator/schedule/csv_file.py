@@ -25,11 +25,13 @@ from simulator.schedule.verify import (
     wrong_passes,
 )
 
-_PASS = re.compile(r"(\d{1,6})([FBIW])(\d{1,7})")
+_PASS = re.compile(r"([0-9]{1,6})([FBIW])([0-9]{1,7})")
 _OVERLAP = re.compile(r"\((.*)\)OVERLAP_F_B")
 _COMMUNICATION = re.compile(
     r"\d*(UNSHARD|RESHARD|SEND_F|RECV_F|SEND_B|RECV_B|SEND_F_RECV_B|SEND_B_RECV_F|REDUCE_GRAD)\d*"
 )
+_KINDS_A_PLACE = 3
+"""Passes of a micro-batch at one place, at most: F, I and W."""
 _SHOWN = 3
 """Passes of one kind of mistake that are named."""
 
@@ -63,6 +65,8 @@ def parse_schedule(text: str, shape: PipelineShape) -> Schedule:
 def check_schedule(text: str, shape: PipelineShape, micro_batches: int, where: str) -> None:
     """Raise `InputError` with everything that is wrong in a CSV schedule, by row and column."""
     try:
+        if too_many := list(_overfull(text, shape, micro_batches)):
+            raise InputError(*(_problem(where, *found) for found in too_many[:_SHOWN]))
         rows = _rows(text)
     except csv.Error as error:
         raise InputError(
@@ -72,7 +76,11 @@ def check_schedule(text: str, shape: PipelineShape, micro_batches: int, where: s
     if len(rows) != shape.pp:
         problems.append(
             _problem(
-                where, "rows", str(len(rows)), f"must be one row a rank: pp = {shape.pp}", "pp rows"
+                where,
+                "rows",
+                str(len(rows)),
+                f"must be one row a rank: pp = {shape.pp}",
+                f"{shape.pp} rows",
             )
         )
     if not problems:
@@ -104,6 +112,25 @@ def _rows(text: str) -> list[list[_Cell]]:
         if fields:
             rows.append(row)
     return rows
+
+
+def _overfull(
+    text: str, shape: PipelineShape, micro_batches: int
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield rows that no rank runs, and those with too many passes, before cells are looked at."""
+    most, rows = _KINDS_A_PLACE * shape.vpp * micro_batches, 0
+    for number, fields in enumerate(csv.reader(io.StringIO(text)), start=1):
+        count = len(fields) - fields.count("")
+        rows += bool(fields)
+        if count > most:
+            rule = (
+                f"a rank runs at most 3 passes of each of {micro_batches} micro-batches at each of "
+                f"{shape.vpp} places: {most}"
+            )
+            fix = f"every pass of micro-batches 0 to {micro_batches - 1} exactly once"
+            yield f"row {number}", f"{count} passes", rule, fix
+    if rows > shape.pp:
+        yield "rows", str(rows), f"must be one row a rank: pp = {shape.pp}", f"{shape.pp} rows"
 
 
 def _action(cell: _Cell, shape: PipelineShape) -> Action | tuple[str, str]:

@@ -8,21 +8,21 @@ _Pass = tuple[int, int]
 """(micro-batch, chunk)."""
 
 
-def interleaved(pp: int, vpp: int, micro_batches: int, group_size: int | None = None) -> Schedule:
+def interleaved(
+    pp: int, vpp: int, micro_batches: int, group_size: int | None = None, extra: int = 0
+) -> Schedule:
     """Return Megatron-LM's interleaved 1F1B; the bubble is (pp - 1) x (f + b) / vpp.
 
     A chunk runs `group_size` micro-batches in a row (None: pp, the depth-first order of the paper;
     more is broader, holds more activations and leaves transfers more time). The last group may be
-    smaller, but not below pp.
+    smaller, but not below pp. `extra` forward passes more come before the first backward pass.
     Source: Narayanan et al. 2021 (SC'21), section 2.2.2; Megatron-Core 0.9
     core/pipeline_parallel/schedules.py, forward_backward_pipelining_with_interleaving and
     get_schedule_table (`--microbatch-group-size-per-virtual-pipeline-stage`).
     """
     order = passes_in_groups(vpp, micro_batches, group_size or pp)
-    return tuple(
-        _stage(stage, _warm_up(stage, pp, vpp, micro_batches, group_size), order, vpp)
-        for stage in range(pp)
-    )
+    first = [warm_up_passes(stage, pp, vpp, micro_batches, group_size) for stage in range(pp)]
+    return tuple(_stage(s, min(first[s] + extra, len(order)), order, vpp) for s in range(pp))
 
 
 def passes_in_groups(vpp: int, micro_batches: int, group: int) -> list[_Pass]:
@@ -39,7 +39,9 @@ def passes_in_groups(vpp: int, micro_batches: int, group: int) -> list[_Pass]:
     ]
 
 
-def _warm_up(stage: int, pp: int, vpp: int, micro_batches: int, group_size: int | None) -> int:
+def warm_up_passes(
+    stage: int, pp: int, vpp: int, micro_batches: int, group_size: int | None
+) -> int:
     """Return the forward passes of a stage before its first pair of forward and backward."""
     total = micro_batches * vpp
     if group_size is None and micro_batches == pp:

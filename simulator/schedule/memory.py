@@ -10,6 +10,7 @@ from simulator.parallel.layout import ScheduleName
 from simulator.parallel.memory import InFlight
 from simulator.schedule.action import Action, ActionKind, StageActions
 from simulator.schedule.registry import PLAIN, ScheduleOptions, build_schedule
+from simulator.schedule.rounds import rounds_of
 
 _KEEPS_ALL = frozenset({ScheduleName.GPIPE, ScheduleName.LOOPED_BFS, ScheduleName.CSV})
 _Pipeline = tuple[ScheduleName, int, int, int, ScheduleOptions]
@@ -38,7 +39,7 @@ def stand_in(
     if name in _KEEPS_ALL or (name is ScheduleName.ZERO_BUBBLE_H1 and vpp > 1):
         return micro_batches
     group = 2 * (options.group_size or pp)
-    least = max(4 * pp, 3 * group)
+    least = max(4 * pp, 3 * group) + options.extra
     return min(micro_batches, least + (micro_batches - least) % group)
 
 
@@ -61,18 +62,56 @@ def fullest_of_stages(
     *,
     options: ScheduleOptions = PLAIN,
     stages: tuple[int, int],
+    alike: bool = False,
 ) -> tuple[InFlight, ...]:
     """Return the moments of neighbouring stages with like chunks, of which one holds most bytes.
 
-    `stages` are the first and the last of them.
+    `stages` are the first and the last of them; `alike`: so are the chunks of a stage.
     """
     enough = stand_in(name, pp, vpp, micro_batches, options)
-    return _fullest_of_stages((name, pp, vpp, enough, options), stages)
+    pipeline = (name, pp, vpp, enough, options)
+    # Of like stages the first one warms up longest.
+    closed = _densest(pipeline, stages[0]) if alike else _alternating(pipeline, stages[0])
+    return closed or _fullest_of_stages(pipeline, stages)
 
 
 @lru_cache(maxsize=1024)
 def _fullest(pipeline: _Pipeline) -> tuple[tuple[InFlight, ...], ...]:
-    return tuple(_moments(actions, pipeline[2]) for actions in build_schedule(*pipeline))
+    known = [_alternating(pipeline, stage) for stage in range(pipeline[1])]
+    return tuple(filter(None, known)) or listed_moments(*pipeline)
+
+
+def listed_moments(
+    name: ScheduleName, pp: int, vpp: int, micro_batches: int, options: ScheduleOptions = PLAIN
+) -> tuple[tuple[InFlight, ...], ...]:
+    """Return for each stage what `fullest_moments` does, pass by pass."""
+    schedule = build_schedule(name, pp, vpp, micro_batches, options)
+    return tuple(_moments(actions, vpp) for actions in schedule)
+
+
+@lru_cache(maxsize=4096)
+def _alternating(pipeline: _Pipeline, stage: int) -> tuple[InFlight, ...]:
+    """Return the fullest moments of a stage in closed form; none where there is no such form."""
+    name, pp, vpp, micro_batches, options = pipeline
+    rounds = rounds_of(name, pp, vpp, micro_batches, options=options, stage=stage)
+    if rounds is None:
+        return ()
+    firsts: dict[_State, int] = {}
+    for number, row in enumerate(rounds.alive().tolist()):
+        firsts.setdefault(tuple(row), number)
+    return tuple(
+        _in_flight((*state, *(0,) * vpp), Action(stage, ActionKind.FORWARD, *forward), vpp)
+        for state in _largest(list(firsts))
+        for forward in [rounds.forward_pass(rounds.ahead - 1 + firsts[state])]
+    )
+
+
+@lru_cache(maxsize=4096)
+def _densest(pipeline: _Pipeline, stage: int) -> tuple[InFlight, ...]:
+    """Return those of a stage's moments, in closed form, at which most micro-batches are alive."""
+    moments = _alternating(pipeline, stage)
+    most = max((moment.count for moment in moments), default=0)
+    return tuple(moment for moment in moments if moment.count == most)
 
 
 @lru_cache(maxsize=1024)
@@ -115,13 +154,14 @@ def _moments(actions: StageActions, vpp: int) -> tuple[InFlight, ...]:
 
 
 def _largest(states: list[_State]) -> list[_State]:
-    """Return the states that no other one equals or exceeds in every entry."""
+    """Return the states, all different, that no other one equals or exceeds in every entry."""
     table = np.array(states)
-    return [
-        state
-        for state, row in zip(states, table, strict=True)
-        if np.count_nonzero((table >= row).all(axis=1)) == 1
-    ]
+    left, sums, found = np.arange(len(states)), table.sum(axis=1), []
+    while len(left):
+        top = left[sums[left].argmax()]
+        found.append(top)
+        left = left[(table[left] > table[top]).any(axis=1)]
+    return [states[number] for number in sorted(found)]
 
 
 def _in_flight(state: _State, moment: Action, vpp: int) -> InFlight:

@@ -10,7 +10,8 @@ from simulator.parallel.placement import PipelineShape
 from simulator.schedule.action import Action, ActionKind, StageActions
 from simulator.schedule.memory import stand_in
 from simulator.schedule.registry import PLAIN, ScheduleOptions, build_schedule, pipeline_shape
-from simulator.workload.stack import ScheduleName
+from simulator.schedule.rounds import Rounds, rounds_of
+from simulator.workload.stack_choices import ScheduleName
 
 Counts = tuple[tuple[tuple[ActionKind, int], int], ...]
 """How many passes of each kind and place."""
@@ -42,11 +43,63 @@ class StageProfile:
     """Whether all forward passes come before the first backward pass."""
 
 
+@lru_cache(maxsize=16384)
+def stage_profile(
+    name: ScheduleName,
+    pp: int,
+    vpp: int,
+    micro_batches: int,
+    options: ScheduleOptions = PLAIN,
+    *,
+    stage: int,
+) -> StageProfile:
+    """Return the profile of a stage."""
+    rounds = rounds_of(name, pp, vpp, micro_batches, options=options, stage=stage)
+    if rounds is None:
+        return stage_profiles(name, pp, vpp, micro_batches, options)[stage]
+    return _alternating(rounds, pipeline_shape(name, pp, vpp, options).places_of(stage))
+
+
+@lru_cache(maxsize=1024)
+def splits_backward(
+    name: ScheduleName, pp: int, vpp: int, micro_batches: int, options: ScheduleOptions = PLAIN
+) -> bool:
+    """Return whether any stage puts its weight gradients off."""
+    if rounds_of(name, pp, vpp, micro_batches, options=options, stage=0) is not None:
+        return False
+    return any(s.splits for s in stage_profiles(name, pp, vpp, micro_batches, options))
+
+
+def _alternating(rounds: Rounds, places: tuple[int, ...]) -> StageProfile:
+    """Return the profile of a stage whose list of passes has a closed form."""
+    forward = tuple((ActionKind.FORWARD, place) for place in places)
+    backward = tuple((ActionKind.BACKWARD, place) for place in places)
+    each = (rounds.micro_batches,) * rounds.vpp
+    back = rounds.of_chunks(rounds.passes - rounds.ahead)[::-1]
+    left = tuple(all_ - done for all_, done in zip(each, back, strict=True))
+    return StageProfile(
+        first=places[0],
+        first_back=places[-1],
+        last_forward=places[-1],
+        last_back=places[0],
+        before=_some(forward, rounds.of_chunks(rounds.ahead)),
+        after=_some(backward, left),
+        trailing=(),
+        total=_some(forward + backward, each + each),
+        splits=False,
+        forward_first=rounds.ahead == rounds.passes,
+    )
+
+
+def _some(keys: tuple[tuple[ActionKind, int], ...], counts: tuple[int, ...]) -> Counts:
+    return tuple((key, count) for key, count in zip(keys, counts, strict=True) if count)
+
+
 @lru_cache(maxsize=1024)
 def stage_profiles(
     name: ScheduleName, pp: int, vpp: int, micro_batches: int, options: ScheduleOptions = PLAIN
 ) -> tuple[StageProfile, ...]:
-    """Return the profile of each stage."""
+    """Return the profile of each stage, from the list of its passes."""
     enough = stand_in(name, pp, vpp, micro_batches, options)
     shape = pipeline_shape(name, pp, vpp, options)
     ends = _profiles(name, pp, vpp, enough, options)

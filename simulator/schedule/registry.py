@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
-from simulator.errors import InputError, Problem
+from simulator.errors import InputError
+from simulator.files import read_text
 from simulator.parallel.layout import ParallelLayout, ScheduleName
-from simulator.parallel.placement import PipelineShape, Placement, placement_of
+from simulator.parallel.placement import PipelineShape, Placement, pipeline_of, placement_of
 from simulator.schedule.action import Schedule
 from simulator.schedule.csv_file import parse_schedule
 from simulator.schedule.dualpipe import dualpipe
@@ -43,6 +44,8 @@ class ScheduleOptions(NamedTuple):
     """Of the CSV file."""
     placement: Placement | None = None
     """Of the stages in the file."""
+    extra: int = 0
+    """Forward passes more before the first backward pass (1f1b, interleaved)."""
 
 
 PLAIN = ScheduleOptions()
@@ -55,28 +58,28 @@ def schedule_options(layout: ParallelLayout) -> ScheduleOptions:
         InputError: its schedule file cannot be read.
     """
     text = _text(layout.schedule_file) if layout.schedule_file is not None else None
-    return ScheduleOptions(layout.microbatch_group_size, text, layout.placement)
+    return ScheduleOptions(
+        group_size=layout.microbatch_group_size,
+        text=text,
+        placement=layout.placement,
+        extra=layout.extra_warm_up,
+    )
 
 
 def _text(file: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        problem = Problem(
-            where=file,
-            key="layout.schedule_file",
-            rule=f"cannot be read: {reason}",
-            fix="a CSV file, relative to the scenario's folder",
-        )
-        raise InputError(problem) from error
+        return read_text(file)
+    except InputError as error:
+        fix = "a CSV file, relative to the scenario's folder"
+        key = "layout.schedule_file"
+        raise InputError(*(replace(found, key=key, fix=fix) for found in error.problems)) from error
 
 
 def pipeline_shape(
     name: ScheduleName, pp: int, vpp: int, options: ScheduleOptions = PLAIN
 ) -> PipelineShape:
     """Return which stage runs which place in a schedule."""
-    return PipelineShape(pp=pp, vpp=vpp, placement=placement_of(name, options.placement))
+    return pipeline_of(pp, vpp, placement_of(name, options.placement))
 
 
 @lru_cache(maxsize=64)
@@ -89,6 +92,8 @@ def build_schedule(
             assert options.text is not None, "checked with the layout"
             return parse_schedule(options.text, pipeline_shape(name, pp, vpp, options))
         case ScheduleName.INTERLEAVED:
-            return interleaved(pp, vpp, micro_batches, options.group_size)
+            return interleaved(pp, vpp, micro_batches, options.group_size, options.extra)
+        case ScheduleName.ONE_F_ONE_B:
+            return one_f_one_b(pp, vpp, micro_batches, options.extra)
         case _:
             return SCHEDULES[name](pp, vpp, micro_batches)

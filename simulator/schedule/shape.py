@@ -5,8 +5,8 @@ from __future__ import annotations
 from simulator.parallel.layout import ZERO_GRADIENTS, DataParallel
 from simulator.parallel.placement import Placement
 from simulator.parallel.program import StepProgram
-from simulator.schedule.graph import GraphShape, Sync, WorkKind
 from simulator.schedule.registry import schedule_options
+from simulator.schedule.tasks import GraphShape, Sync, WorkKind
 
 
 def graph_shape(program: StepProgram, *, averages: bool = False) -> GraphShape:

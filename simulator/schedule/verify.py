@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from simulator.parallel.placement import NO_PLACE, PipelineShape, Placement
+from simulator.parallel.placement import NO_PLACE, PipelineShape, Placement, pipeline_of
 from simulator.schedule.action import Action, ActionKind, Schedule, StageActions
 
 _WHOLE = [ActionKind.FORWARD, ActionKind.BACKWARD]
@@ -30,7 +30,7 @@ def dependency(
     input alone, that of the place behind, and on the last place its own forward pass; a weight
     gradient its own input gradient. Of a backward pass that is split the input part is named.
     """
-    shape = PipelineShape(pp=pp, vpp=vpp, placement=placement)
+    shape = pipeline_of(pp, vpp, placement)
     stage, kind, micro_batch, chunk = action
     place = shape.place(stage, chunk)
     if kind is ActionKind.BACKWARD_WEIGHT:
@@ -92,7 +92,7 @@ def in_dependency_order(
         ScheduleError: the stages wait for each other for ever.
     """
     remaining = sum(map(len, schedule))
-    shape = PipelineShape(pp=len(schedule), vpp=vpp, placement=placement)
+    shape = pipeline_of(len(schedule), vpp, placement)
     most = 1 + max(action.micro_batch for actions in schedule for action in actions)
     numbers = PassNumbers(shape, most)
     done = bytearray(numbers.count)
@@ -119,7 +119,7 @@ def check_complete(
     schedule: Schedule, vpp: int, micro_batches: int, placement: Placement = Placement.LOOP
 ) -> None:
     """Raise `ScheduleError` unless each stage runs every pass exactly once."""
-    shape = PipelineShape(pp=len(schedule), vpp=vpp, placement=placement)
+    shape = pipeline_of(len(schedule), vpp, placement)
     for stage, actions in enumerate(schedule):
         wrong = wrong_passes(actions, stage, shape, micro_batches)
         if wrong:

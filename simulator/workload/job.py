@@ -15,6 +15,7 @@ class Optimizer(StrEnum):
     """The optimizer; `simulator.workload.optimizers` says what each keeps and computes."""
 
     ADAM = "adam"
+    """Adam and AdamW: two states a parameter."""
     ADAM_8BIT = "adam-8bit"
     """Both states in 8 bits, with a scale a block (bitsandbytes, torchao)."""
     MUON = "muon"
@@ -22,7 +23,9 @@ class Optimizer(StrEnum):
     ADAFACTOR = "adafactor"
     """A factored second moment: a number a row and a column; no momentum."""
     SGD_MOMENTUM = "sgd-momentum"
+    """One state a parameter."""
     SGD = "sgd"
+    """No state."""
 
 
 class Recipe(StrEnum):
@@ -68,11 +71,15 @@ class Part(StrEnum):
     """A part of a model whose weights may be frozen."""
 
     EMBEDDING = "embedding"
+    """The table of tokens (and of positions)."""
     ATTENTION = "attention"
+    """The linear layers of attention."""
     MLP = "mlp"
+    """Dense MLPs, routers and shared experts."""
     EXPERTS = "experts"
     """The routed experts."""
     HEAD = "head"
+    """The output projection onto the vocabulary."""
 
 
 class Lora(FileRecord):
@@ -81,12 +88,14 @@ class Lora(FileRecord):
     rank: int = Field(ge=1, le=65536)
     """Rank of the two factors."""
     targets: tuple[LoraTarget, ...] = Field(default=tuple(LoraTarget), min_length=1)
+    """Linear layers that get an adapter."""
 
 
 class Routing(FileRecord):
     """How the tokens of a mixture of experts are spread and sent."""
 
     dispatcher: Dispatcher = Dispatcher.ALL_TO_ALL
+    """How tokens travel to their experts and back."""
     load_imbalance: float = Field(default=1.0, ge=1, le=100)
     """Tokens of the busiest expert rank over the mean; it decides the time of a layer."""
     capacity_factor: float | None = Field(default=None, gt=0, le=100)
@@ -131,13 +140,17 @@ class TrainingJob(FileRecord):
     fp8_parameters: bool = False
     """Whether weights are kept and gathered in 8 bits (Megatron-LM `--fp8-param-gather`)."""
     dtypes: Dtypes = Dtypes()
+    """Formats of gradients, master copies and states."""
     optimizer: Optimizer = Optimizer.ADAM
+    """What updates the parameters."""
     lora: Lora | None = None
+    """Adapters to train in the place of the weights."""
     freeze: tuple[Part, ...] = ()
     """Parts that are not trained."""
     powersgd_rank: int | None = Field(default=None, ge=1, le=1024)
     """Rank of gradients compressed by PowerSGD (plain data parallel only)."""
     moe: Routing = Routing()
+    """How tokens reach their experts."""
     tokens: int | None = Field(default=None, ge=1)
     """Tokens of the whole run; None where only a step is asked for."""
     stack: str = "megatron-core"

@@ -127,6 +127,7 @@ def _experts(spec: ModelSpec, moe: Experts) -> MoeSpec:
         gated=spec.gated_mlp,
         activation=spec.activation,
         bias=moe.expert_bias,
+        clamped=moe.clamped,
         shared_intermediate_size=moe.shared_expert_intermediate_size,
         shared_gate=moe.shared_expert_gate,
         router_bias=moe.router_bias,

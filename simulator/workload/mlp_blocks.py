@@ -54,6 +54,8 @@ class MoeSpec:
     activation: str
     bias: bool = False
     """Of the experts' projections, shared ones too."""
+    clamped: bool = False
+    """Whether gate and value of a routed expert are clamped before the activation."""
     shared_intermediate_size: int = 0
     """Width of all shared experts together; 0 for none."""
     shared_gate: bool = False

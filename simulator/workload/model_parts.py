@@ -79,6 +79,8 @@ class Experts(FileRecord):
     """Whether the router has a bias, or a correction of its scores, an expert."""
     expert_bias: bool = False
     """Whether the experts' projections, shared ones too, have biases."""
+    clamped: bool = False
+    """Whether the experts' gate and value are clamped before the activation (GPT-OSS)."""
     n_group: int = Field(default=1, ge=1, le=MAX_EXPERTS)
     """Groups of experts, of which a token's experts lie in at most `topk_group`."""
     topk_group: int = Field(default=1, ge=1, le=MAX_EXPERTS, validate_default=True)

@@ -91,7 +91,7 @@ class AttentionShape:
         >>> shape.mean_keys, replace(shape, document=5).mean_keys
         (5.5, 3.0)
         """
-        seen = (s.count * self._seen_in(s.keys) for s in self.stretches)
+        seen = (s.repeats * self._seen_in(s.keys) for s in self.stretches)
         return sum(seen) / self.seq_q
 
     @property
@@ -107,7 +107,7 @@ class AttentionShape:
         Packed documents are sequences of their own (Megatron-LM counts the sum of their squares);
         causal masks, windows and chunks are not taken off.
         """
-        pairs = sum(s.count * s.keys**2 for s in replace(self, chunk=None).stretches)
+        pairs = sum(s.repeats * s.keys**2 for s in replace(self, chunk=None).stretches)
         scores = float(self.batch * self.heads) * self.seq_q * pairs / self.seq_k
         return FLOPS_PER_SCORE * self.mean_head_dim * scores
 
@@ -134,22 +134,22 @@ class Stretch(NamedTuple):
     """Consecutive keys that only their own queries see, and how many such stretches there are."""
 
     keys: int
-    count: int
+    repeats: int
 
 
 def _stretches(length: int, cuts: Sequence[int]) -> Iterator[Stretch]:
     """Cut `length` keys by the first of `cuts`, and each part by the others.
 
     >>> list(_stretches(20, [8, 6]))
-    [Stretch(keys=6, count=2), Stretch(keys=2, count=2), Stretch(keys=4, count=1)]
+    [Stretch(keys=6, repeats=2), Stretch(keys=2, repeats=2), Stretch(keys=4, repeats=1)]
     """
     if not cuts:
-        yield Stretch(keys=length, count=1)
+        yield Stretch(keys=length, repeats=1)
         return
     whole, rest = divmod(length, cuts[0])
     if whole:
-        for keys, count in _stretches(cuts[0], cuts[1:]):
-            yield Stretch(keys=keys, count=count * whole)
+        for part in _stretches(cuts[0], cuts[1:]):
+            yield Stretch(keys=part.keys, repeats=part.repeats * whole)
     if rest:
         yield from _stretches(rest, cuts[1:])
 
@@ -172,7 +172,7 @@ class FlashAttention:
 
     @property
     def model_flops(self) -> float:
-        """FLOP as counted in MFU by Megatron-LM: no mask, backward twice the forward."""
+        """FLOP as counted in MFU: no causal mask, backward twice the forward."""
         return self.shape.unmasked_flops * self.count * (2.0 if self.backward else 1.0)
 
 
@@ -186,6 +186,8 @@ class MemoryBound:
     launches: int = 1
     saved: float = 0.0
     count: int = 1
+    eager: bool = False
+    """Whether a general kernel of the framework runs it: strided, of mixed dtypes, not tuned."""
 
     @property
     def flops(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,97 +10,19 @@ from pydantic import Field, ValidationInfo, field_validator
 from simulator.errors import InputError, Problem
 from simulator.files import FileRecord, nearest, read_record
 from simulator.units import Bytes, Seconds
+from simulator.workload.stack_choices import (
+    AttentionKernel,
+    KernelClass,
+    PartitionRule,
+    Recompute,
+    RecomputeMethod,
+    RecomputeModule,
+    ScheduleName,
+    SelectiveRecompute,
+)
 
 STACK_FOLDER = Path(__file__).resolve().parent / "stacks"
 _ZeroStage = Annotated[int, Field(ge=0, le=3)]
-
-
-class AttentionKernel(StrEnum):
-    """How attention scores are computed."""
-
-    FLASH = "flash"
-    UNFUSED = "unfused"
-
-
-class Recompute(StrEnum):
-    """What the forward pass throws away and computes again."""
-
-    NONE = "none"
-    SELECTIVE = "selective"
-    FULL = "full"
-
-
-class RecomputeModule(StrEnum):
-    """A part of a layer that selective recomputation can name, as Megatron-LM names it."""
-
-    CORE_ATTENTION = "core_attn"
-    """Scores, softmax and context; what `recompute = "selective"` means where none is named."""
-    LAYERNORM = "layernorm"
-    """The norms in front of attention and MLP: their outputs are not kept."""
-    MLA_UP_PROJECTION = "mla_up_proj"
-    """Up projections and rotary embedding of latent attention."""
-    MOE_ACTIVATION = "moe_act"
-    """The experts' activation."""
-    SHARED_EXPERTS = "shared_experts"
-    MLP = "mlp"
-    """The whole MLP of a dense layer, behind its norm."""
-    MOE = "moe"
-    """The whole mixture of experts, behind its norm, all-to-all included."""
-
-
-class SelectiveRecompute(StrEnum):
-    """What `recompute = "selective"` means to a framework."""
-
-    MODULES = "modules"
-    """Named parts of a layer, the attention core where none is named (Megatron-LM)."""
-    OPERATORS = "operators"
-    """All but the results of attention, of reduce-scatters and of every second product
-    (torchtitan `selective_ac_option = "op"`)."""
-
-
-class RecomputeMethod(StrEnum):
-    """Which layers full recomputation treats as one, as Megatron-LM names it."""
-
-    BLOCK = "block"
-    """The first `recompute_num_layers` of each virtual stage, one by one; the others not."""
-    UNIFORM = "uniform"
-    """All, `recompute_num_layers` at a time, of which only the first's input is kept."""
-
-
-class ScheduleName(StrEnum):
-    """A pipeline schedule."""
-
-    GPIPE = "gpipe"
-    ONE_F_ONE_B = "1f1b"
-    INTERLEAVED = "interleaved"
-    LOOPED_BFS = "looped-bfs"
-    ZERO_BUBBLE_H1 = "zb-h1"
-    ZERO_BUBBLE_V = "zb-v"
-    DUALPIPE = "dualpipe"
-    DUALPIPE_V = "dualpipe-v"
-    CSV = "csv"
-    """Read from `schedule_file`."""
-
-
-class PartitionRule(StrEnum):
-    """How a framework spreads layers over pipeline stages when none is given."""
-
-    EVEN = "even"
-    """Layers must divide by pp x vpp (Megatron-LM)."""
-    BALANCED = "balanced"
-    """The first stages take one layer more (DeepSpeed `type:transformer`)."""
-    EMBEDDING_COUNTS = "embedding-counts"
-    """Embedding and head each count as one layer."""
-    BY_COST = "by-cost"
-    """Boundaries where the cumulated cost passes each stage's share (nanotron)."""
-
-
-class KernelClass(StrEnum):
-    """Kernels that communication on the same GPU slows down differently."""
-
-    GEMM = "gemm"
-    ATTENTION = "attention"
-    MEMORY_BOUND = "memory_bound"
 
 
 class Kernels(FileRecord):
@@ -121,6 +42,12 @@ class Kernels(FileRecord):
     keeps_gathered: bool = False
     """With sequence parallelism, keep the gathered input of a column-parallel layer for the
     backward pass instead of gathering it again."""
+    repeats_kv: bool = False
+    """Whether key and value heads are repeated, one for each query head, before context-parallel
+    ranks exchange them."""
+    prunes_recompute: bool = False
+    """Whether the last product of a recomputed MLP is left out, as no gradient needs its result
+    (XLA); PyTorch runs a checkpointed module again to its end."""
     accumulate_bytes: float = Field(default=0.0, ge=0)
     """Bytes moved a parameter and micro-batch to add a weight gradient outside its GEMM."""
     fused_loss: bool = False
@@ -131,14 +58,28 @@ class Kernels(FileRecord):
     """Bytes alive a logit when the loss is computed."""
     grouped_gemm: bool = True
     """Whether the experts of a rank run as one grouped GEMM, not one after another."""
+    grouped_waves: bool = True
+    """Whether the tiles of all its products fill the GPU together; false where each product is a
+    kernel with a last wave of its own."""
     fused_permute: bool = True
     """Whether tokens are permuted for their experts, and back, in one kernel each way."""
+    fused_clamp: bool = True
+    """Whether experts' gate and value are clamped inside the activation's kernel."""
+    fused_expert_bias: bool = True
+    """Whether the bias of the experts' outputs is added inside their product, not by kernels for
+    each expert."""
     memory_factor: float = Field(default=1.0, gt=0)
     """Time of this stack's memory-bound kernels over that of the accelerator's best ones."""
+    eager_factor: float = Field(default=1.0, gt=0)
+    """The same, on top of it, of kernels that the framework runs one by one on strided tensors or
+    mixed dtypes where others fuse: the experts' clamp and bias."""
     cpu_launch: Seconds
     """CPU time to launch one kernel; a layer takes at least its launches x this."""
     cpu_collective: Seconds
     """CPU time to launch one collective."""
+    cpu_experts: Seconds = 0.0
+    """CPU time of one pass over a mixture of experts beside its launches: what router, dispatcher
+    and the modules of each expert do before they launch anything."""
 
 
 class Overlap(FileRecord):
@@ -246,8 +187,9 @@ class Fit(FileRecord):
     grouped: dict[str, float] = Field(default_factory=dict)
     """The same for grouped products of experts, in any precision; on top of the others."""
     free: tuple[str, ...] = ()
-    """Constants that were fitted: "scale", "attention", "fp8", "fp4", "grouped", or keys such
-    as "kernels.memory_factor"."""
+    """Constants that were fitted: "scale", "attention", "fp8", "fp4", "grouped", for all
+    accelerators of the rows or for one as in "scale.gb200", or keys such as
+    "kernels.memory_factor"."""
     rows: tuple[str, ...] = Field(default=(), max_length=10)
     """Ids of the step rows used; they never count as validation."""
     spread: float = Field(default=0.08, gt=0, lt=1)

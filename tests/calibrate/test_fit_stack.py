@@ -51,6 +51,16 @@ def test_narrow_constants_are_fitted_where_rows_are_narrow() -> None:
 
 
 @needs_data
+def test_a_constant_named_with_its_accelerator_is_free_on_that_one_alone() -> None:
+    rows = (
+        "dgxc-v24.11.1-llama3.1-8b-H100x16-bf16",
+        "simumax-b200-llama3_70b_l12_tp8_pp1_dp1_mbc4_cef",
+    )
+    stack = load_stack("megatron-core")
+    assert refitted(stack, free=("scale.h100_sxm",), rows=rows).keys() == {"scale.h100_sxm"}
+
+
+@needs_data
 def test_a_constant_that_a_row_switches_off_stays_off() -> None:
     stack = load_stack("megatron-bridge")
     row = "simumax-b200-llama3_70b_l12_tp8_pp1_dp1_mbc4_cef"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bound import step_time_bound
+from planner.bound import quick_bound, step_time_bound
 from planner.passes import Passes
 from simulator.parallel.layout import ParallelLayout, ScheduleName
 from tests.fakes import fake_stack, tiny_model
@@ -33,6 +33,19 @@ def passes(
 def test_bound_is_never_above_the_estimate(setup: Setup, domain_size: int, latency: float) -> None:
     cast = setup.forecaster(domain_size, latency)
     assert step_time_bound(cast, setup.layout) <= cast.step_time(setup.layout)
+
+
+@given(setup=setups(), domain_size=st.sampled_from((1, 4, 8)))
+def test_quick_bound_is_never_above_the_close_one(setup: Setup, domain_size: int) -> None:
+    cast = setup.forecaster(domain_size)
+    close = step_time_bound(cast, setup.layout)
+    assert quick_bound(cast, setup.layout) <= close * (1 + 1e-9)
+
+
+def test_quick_bound_is_what_the_last_of_like_stages_makes_certain() -> None:
+    cast = forecaster(scenario(gpt(16, tie_word_embeddings=False)))
+    layout = ParallelLayout(tp=2, pp=4, zero_stage=0)
+    assert quick_bound(cast, layout) > 0.95 * step_time_bound(cast, layout)
 
 
 def test_stages_between_the_ends_do_not_wait_for_the_tied_embedding() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,13 +19,14 @@ from simulator.api import Forecaster
 from simulator.hardware.profile import Profile
 from simulator.parallel.checks import Reason
 from simulator.parallel.layout import Recompute, ScheduleName
-from simulator.scenario import Scenario, SearchFile
+from simulator.scenario import Scenario, SearchFile, load_scenario
 from simulator.schedule.registry import SCHEDULES
 from simulator.units import GIB
 from simulator.workload.job import TrainingJob
 from simulator.workload.stack import stack_names
 from tests.planner.scenarios import gpt, gpt3_175b, machine, mixtral, scenario
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _USUAL = (ScheduleName.ONE_F_ONE_B, ScheduleName.INTERLEAVED)
 
 
@@ -47,6 +50,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 @st.composite
 def modern_scenarios(draw: st.DrawFn) -> Scenario:
     """Return small mixtures of experts with every axis of experts, sequences and host memory."""
+    recompute = draw(st.sampled_from(Recompute))
     return scenario(
         mixtral(draw(st.sampled_from((4, 5))), draw(st.sampled_from((256, 1024)))),
         job=TrainingJob(global_batch_size=draw(st.sampled_from((8, 12))), seq_length=1024),
@@ -59,8 +63,8 @@ def modern_scenarios(draw: st.DrawFn) -> Scenario:
             micro_batch_size=(1, 2),
             zero_stage=(1,),
             sequence_parallel=(True,),
-            recompute=(draw(st.sampled_from(Recompute)),),
-            recompute_num_layers=("all", 1),
+            recompute=(recompute,),
+            recompute_num_layers=("all", 1) if recompute is Recompute.FULL else ("all",),
             offload_layers=(0, draw(st.integers(0, 2))),
             optimizer_offload=(0.0, draw(st.sampled_from((0.0, 0.5, 1.0)))),
             top=draw(st.integers(1, 8)),
@@ -199,6 +203,26 @@ def test_gpt3_on_1024_accelerators_needs_few_exact_estimates() -> None:
     given_scenario = scenario(gpt3_175b(), nodes=128, job=job, search=SearchFile(top=1))
     searched = plan(given_scenario).searched
     assert (searched.considered, searched.legal, searched.estimated) == (10998, 5724, 1)
+
+
+@pytest.mark.parametrize(
+    ("example", "counts", "priced"),
+    [
+        ("deepseek-v3-2048-h100", (152, 84, 29, 10), 136),
+        ("mixtral-8x22b-plan", (5216, 5216, 1131, 10), 270),
+    ],
+)
+def test_examples_of_mixtures_take_this_much_work(
+    example: str, counts: tuple[int, ...], priced: int
+) -> None:
+    given_scenario = load_scenario(EXAMPLES / f"{example}.toml")
+    cast, search = Forecaster.of(given_scenario), given_scenario.file.search
+    limit = search.memory_fraction * given_scenario.profile.accelerator.memory
+    space = enumerate_layouts(given_scenario)
+    fitting = divide_by_memory(cast, space.layouts, limit, keep=1).fitting
+    found = fastest(cast, fitting, search.top)
+    sizes = (space.considered, len(space.layouts), len(fitting), found.estimated)
+    assert (sizes, cast.costs.blocks_priced) == (counts, priced)
 
 
 def numbers(value: Any) -> list[float]:

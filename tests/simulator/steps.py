@@ -14,8 +14,9 @@ from simulator.hardware.profile import Profile
 from simulator.parallel.layout import ParallelLayout, ScheduleName
 from simulator.parallel.program import StepProgram
 from simulator.results import Category
-from simulator.schedule.graph import GraphShape, Sync, TaskGraph, WorkKind, build_graph
+from simulator.schedule.graph import build_graph
 from simulator.schedule.shape import graph_shape
+from simulator.schedule.tasks import GraphShape, Sync, TaskGraph, WorkKind
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack

@@ -22,7 +22,8 @@ from simulator.parallel.layout import (
 from simulator.schedule.registry import SCHEDULES
 from simulator.workload.model import ModelSpec
 from simulator.workload.model_parts import Experts
-from simulator.workload.stack import AttentionKernel, Stack
+from simulator.workload.stack import Stack
+from simulator.workload.stack_choices import AttentionKernel
 from tests.fakes import (
     changed,
     fake_collectives,
@@ -133,7 +134,7 @@ def exchanges(cp: int, kv_heads: int) -> list[ContextExchange]:
 @st.composite
 def recomputations(draw: st.DrawFn, layers: int) -> dict[str, Any]:
     """Return how stages of at most `layers` layers recompute."""
-    recompute = draw(st.sampled_from(Recompute))
+    recompute: Recompute = draw(st.sampled_from(Recompute))
     modules, number = st.lists(st.sampled_from(MODULES), unique=True), st.integers(1, layers)
     match recompute:
         case Recompute.NONE:

@@ -15,9 +15,9 @@ from simulator.hardware.constants import FittedConstants
 from simulator.parallel.layout import DataParallel, ParallelLayout, Recompute, ScheduleName
 from simulator.parallel.placement import Placement, placement_of
 from simulator.results import Category, StepResult
-from simulator.schedule.graph import WorkKind
 from simulator.schedule.registry import SCHEDULES
-from simulator.workload.stack import AttentionKernel
+from simulator.schedule.tasks import WorkKind
+from simulator.workload.stack_choices import AttentionKernel
 from tests.fakes import (
     PEAK,
     changed,

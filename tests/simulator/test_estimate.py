@@ -18,7 +18,8 @@ from simulator.estimate import (
 )
 from simulator.parallel.layout import ScheduleName
 from simulator.results import Category
-from simulator.schedule.graph import GraphShape, Sync, TaskGraph, WorkKind, build_graph
+from simulator.schedule.graph import build_graph
+from simulator.schedule.tasks import GraphShape, Sync, TaskGraph, WorkKind
 from tests.simulator.steps import bare_shape, uniform_costs
 
 TWO_STAGES = bare_shape(ScheduleName.GPIPE, 2, 1, 1)

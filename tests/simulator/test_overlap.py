@@ -15,9 +15,10 @@ from simulator.parallel.layout import Axis, ParallelLayout
 from simulator.parallel.shard import make_shard
 from simulator.parallel.work import Block, CommWork
 from simulator.results import Category
-from simulator.schedule.graph import STREAMS, StreamKind, WorkKind
+from simulator.schedule.tasks import STREAMS, StreamKind, WorkKind
 from simulator.workload.operator import Gemm
-from simulator.workload.stack import KernelClass, Stack
+from simulator.workload.stack import Stack
+from simulator.workload.stack_choices import KernelClass
 from tests.fakes import PEAK, SCALE_UP, fake_overlap, fake_profile, fake_stack, tiny_job
 from tests.simulator.steps import Step, forecaster, step_of
 

@@ -10,7 +10,7 @@ from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import Category
-from simulator.schedule.graph import Work, WorkKind
+from simulator.schedule.tasks import Work, WorkKind
 from simulator.workload.job import Recipe, TrainingJob
 from tests.fakes import (
     PEAK,

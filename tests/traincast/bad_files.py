@@ -181,3 +181,96 @@ HARMLESS: dict[str, Callable[[Path, str], object]] = {
 def json_text(document: Document) -> str:
     """Return a document as JSON."""
     return json.dumps(document)
+
+
+MIXTURE: Document = {
+    **SCENARIO,
+    "model": "mixtral-8x7b",
+    "cluster": {"profile": "dgx-h100", "nodes": 1},
+    "layout": {"pp": 2, "dp": 4, "ep": 4, "zero_stage": 1, "micro_batch_size": 1},
+}
+"""A scenario whose layout spreads experts."""
+
+CONTRADICTIONS: list[tuple[Document, dict[str, Any], list[str]]] = [
+    (SCENARIO, {"layout.ep": 2}, ["layout.ep: a dense model has no experts (found 2)"]),
+    (SCENARIO, {"layout.etp": 2}, ["layout.etp: a dense model has no experts"]),
+    (SCENARIO, {"job.moe": {"two_step": True}}, ["job.moe: ", "two_step = true"]),
+    (MIXTURE, {"layout.ep": 3}, ["experts must divide by ep", "fix: ep of 1, 2, 4, 8"]),
+    (MIXTURE, {"job.moe": {"capacity_factor": 0}}, ["job.moe.capacity_factor: ", "(found 0)"]),
+    (
+        MIXTURE,
+        {"job.moe": {"capacity_factor": 1.5, "load_imbalance": 1.5}},
+        ["job.moe.load_imbalance: ", "fix: 1, or no capacity_factor"],
+    ),
+    (SCENARIO, {"job.lora": {"rank": 8}, "job.freeze": ["mlp"]}, ["job.freeze: beside adapters"]),
+    (SCENARIO, {"job.lora": {"rank": 4096}}, ["job.lora.rank: ", "fix: at most 768"]),
+    (
+        SCENARIO,
+        {"job.lora": {"rank": 8, "targets": ["qkv"]}},
+        ["job.lora.targets.0: ", "did you mean 'linear_qkv'?"],
+    ),
+    (SCENARIO, {"job.freeze": ["mlp", "mlp"]}, ["job.freeze: names a part more than once"]),
+    (SCENARIO, {"job.optimizer": "adamw"}, ["job.optimizer: ", "did you mean 'adam'?"]),
+    (
+        SCENARIO,
+        {"job.powersgd_rank": 8, "layout.zero_stage": 1},
+        ["job.powersgd_rank: ", "(found 8, zero_stage 1, all-reduce)"],
+    ),
+    (SCENARIO, {"job.recipe": "delayed"}, ["job.recipe: bf16 is scaled by no recipe"]),
+    (SCENARIO, {"job.document_length": 512}, ["job.document_length: ", "fix: at most 256"]),
+    (SCENARIO, {"layout.cp_comm_type": "a2a"}, ["layout.cp_comm_type: cp = 1 exchanges nothing"]),
+    (SCENARIO, {"layout.cp": 2, "layout.dp": 1, "layout.cp_inner": 2}, ["layout.cp_inner: "]),
+    (
+        SCENARIO,
+        {"layout.recompute": "selective", "layout.recompute_modules": ["moe_act"]},
+        ["layout.recompute_modules: gpt2 has none", "core_attn, layernorm, mlp"],
+    ),
+    (
+        SCENARIO,
+        {"layout.offload_layers": 12, "layout.recompute": "full"},
+        ["at most 11", "does not combine it with recomputation"],
+    ),
+    (SCENARIO, {"layout.schedule": "zbv"}, ["layout.schedule: ", "did you mean 'zb-v'?"]),
+    (SCENARIO, {"layout.schedule": "csv"}, ["layout.schedule", "megatron-core"]),
+]
+"""Keys that a layout of the command `simulate` contradicts, and what is said about each."""
+
+SEARCHES: list[tuple[Document, dict[str, Any], list[str]]] = [
+    (SCENARIO, {"ep": [2, 4]}, ["search.ep: a dense model has no experts (found 2, 4)"]),
+    (SCENARIO, {"etp": [1]}, ["search.etp: a dense model has no experts"]),
+    (MIXTURE, {"ep": [3, 5]}, ["search.ep: the 8 experts", "of 1, 2, 4, 8"]),
+    (SCENARIO, {"cp_comm_type": ["a2a"]}, ["search.cp_comm_type: cp = 1 exchanges nothing"]),
+    (SCENARIO, {"cp": [4], "cp_comm_type": ["p2p"], "cp_inner": [2]}, ["search.cp_inner: only"]),
+    (SCENARIO, {"cp": [4], "cp_inner": [3, 4]}, ["search.cp_inner: must divide cp (4)"]),
+    (
+        SCENARIO,
+        {"recompute": ["none"], "recompute_modules": [["mlp"]], "recompute_num_layers": [2]},
+        ["search.recompute_modules: ", "search.recompute_num_layers: "],
+    ),
+    (
+        SCENARIO,
+        {"recompute_num_layers": ["every"]},
+        ["search.recompute_num_layers.0: input should be a valid integer, or should be 'all'"],
+    ),
+    (SCENARIO, {"schedule": ["csv"]}, ["search.schedule: a schedule from a file is simulated"]),
+    (SCENARIO, {"schedule": ["1f1b"], "microbatch_group_size": [4]}, ["only the interleaved"]),
+    (SCENARIO, {"pp": [1], "microbatch_group_size": [4]}, ["interleaved schedule needs pp > 1"]),
+    (SCENARIO, {"offload_layers": [-1]}, ["search.offload_layers.0: "]),
+    (SCENARIO, {"optimizer_offload": [2]}, ["search.optimizer_offload.0: "]),
+    (SCENARIO, {"ept": [2]}, ["search.ept: unknown key", "did you mean 'ep'?"]),
+]
+"""Search tables that contradict themselves or the model, and what is said about each."""
+
+BAD_SCHEDULES: list[tuple[str, list[str]]] = [
+    ("", ["rows: must be one row a rank: pp = 2 (found 0)", "fix: 2 rows"]),
+    ("0F0,0B0\n", ["rows: must be one row a rank: pp = 2 (found 1)"]),
+    ("0F0,foo\n1F\n", ["row 1, column 2: ", "(found foo)", "row 2, column 1: "]),
+    ("0F\u0663\n1F0\n", ["row 1, column 1: "]),
+    ("0SEND_F0\n1F0\n", ["communication is derived from the passes"]),
+    ("9F0\n1F0\n", ["places are 0 to pp x vpp - 1 = 1"]),
+    ("0B0,0F0\n1F0,1B0\n", ["waits for ever"]),
+    ("0F0,0B0,0F0\n1F0,1B0\n", ["0F0 2 times"]),
+    ("0F0," * 100_000, ["row 1: a rank runs at most 3 passes", "(found 100000 passes)"]),
+    ("0F0\n" * 100_000, ["rows: must be one row a rank: pp = 2 (found 100000)"]),
+]
+"""Schedule files for two stages and one micro-batch, and what is said about each."""

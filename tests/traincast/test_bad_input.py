@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 
 from tests.traincast.bad_files import (
+    BAD_SCHEDULES,
+    CONTRADICTIONS,
     MODEL,
     ROW,
     SCENARIO,
+    SEARCHES,
+    Document,
     csv_text,
     profile_document,
     toml_text,
@@ -82,6 +86,53 @@ def test_a_search_that_would_not_end_is_refused() -> None:
 )
 def test_an_empty_search_list_is_refused_by_name(key: str) -> None:
     refused(run("plan", written(FREE, search={key: []})), f"search.{key}: ", "fix:")
+
+
+@pytest.mark.parametrize(("document", "keys", "words"), CONTRADICTIONS)
+def test_keys_that_contradict_each_other_are_refused(
+    document: Document, keys: dict[str, Any], words: list[str]
+) -> None:
+    changes = {key.replace(".", "__"): value for key, value in keys.items()}
+    refused(run("simulate", written(document, **changes)), *words)
+
+
+@pytest.mark.parametrize(("document", "search", "words"), SEARCHES)
+def test_a_search_that_contradicts_itself_is_refused(
+    document: Document, search: dict[str, Any], words: list[str]
+) -> None:
+    refused(run("plan", written(document, layout=None, search=search)), *words)
+
+
+def test_a_job_that_no_layout_can_run_is_bad_input_and_not_an_empty_plan() -> None:
+    job: dict[str, Any] = {
+        "job__lora": {"rank": 8},
+        "job__freeze": ["mlp"],
+        "job__document_length": 512,
+    }
+    outcome = run("plan", written(FREE, **job))
+    refused(outcome, "job.freeze: ", "job.document_length: ")
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_SCHEDULES)
+def test_a_bad_schedule_file_is_refused(text: str, words: list[str]) -> None:
+    Path("order.csv").write_text(text, encoding="utf-8")
+    layout = {"pp": 2, "dp": 1, "schedule": "csv", "schedule_file": "order.csv"}
+    changes: dict[str, Any] = {
+        "layout": layout,
+        "job__stack": "torchtitan",
+        "job__global_batch_size": 1,
+    }
+    refused(run("simulate", written(SCENARIO, **changes)), "order.csv: ", *words)
+
+
+@pytest.mark.skipif(
+    not Path("/dev/zero").is_char_device(), reason="this machine has no endless file"
+)
+@pytest.mark.parametrize("file", ["none.csv", ".", "/dev/zero"])
+def test_a_schedule_that_is_no_file_is_refused(file: str) -> None:
+    layout = {"pp": 2, "dp": 1, "schedule": "csv", "schedule_file": file}
+    outcome = run("simulate", written(SCENARIO, layout=layout, job__stack="torchtitan"))
+    refused(outcome, "layout.schedule_file: ", "fix: a CSV file")
 
 
 @pytest.mark.parametrize("verb", ["simulate", "plan"])

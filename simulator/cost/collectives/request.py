@@ -68,9 +68,10 @@ def links_of(profile: Profile) -> Links:
 def flow(link: LinkKind, fixed: float, wire_bytes: float, seconds: float) -> CommPhase:
     """Return a phase of `fixed` seconds and a flow that takes `seconds` when it is alone.
 
-    `seconds` is proportional to `wire_bytes`; both are 0 for an empty payload.
+    `seconds` is proportional to `wire_bytes`; both are 0 for an empty payload. Where it is too
+    short for a float the payload counts as empty.
     """
-    if not wire_bytes:
+    if not seconds:
         return CommPhase(link=link, fixed=fixed, wire_bytes=0.0, rate=1.0)
     return CommPhase(link=link, fixed=fixed, wire_bytes=wire_bytes, rate=wire_bytes / seconds)
 

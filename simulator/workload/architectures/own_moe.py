@@ -32,7 +32,7 @@ LAST = -1
 
 
 def _gpt_oss(config: Config) -> Fields:
-    """Return sliding layers first and every second, biases everywhere, and sinks.
+    """Return sliding layers first and every second, biases everywhere, sinks, clamped experts.
 
     Source: transformers 4.57, modeling_gpt_oss.py.
     """
@@ -45,6 +45,7 @@ def _gpt_oss(config: Config) -> Fields:
         moe_intermediate_size=config["intermediate_size"],
         router_bias=True,
         expert_bias=True,
+        clamped=True,
     )
     return {**biases(config), **windows({**config, "layer_types": types}), **experts}
 

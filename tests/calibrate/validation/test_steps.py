@@ -7,10 +7,10 @@ from calibrate.validation import RowResult, Status, validate_rows
 from calibrate.validation.cells import Row
 from calibrate.validation.steps import StepCase, StepForecasts
 from simulator.hardware.accelerator import Dtype
-from simulator.parallel.layout import Recompute, ScheduleName
+from simulator.parallel.layout import ContextExchange, Recompute, ScheduleName
 from simulator.units import GIB
 from simulator.workload.model import Position
-from simulator.workload.stack import AttentionKernel, PartitionRule
+from simulator.workload.stack_choices import AttentionKernel, PartitionRule
 from tests.calibrate.validation.tables import STEP, step_rows, write_table
 
 
@@ -280,3 +280,18 @@ def test_reported_memory_is_compared_in_its_own_convention(
 def test_modelled_memory_is_no_measurement(forecasts: StepForecasts) -> None:
     result = predict(forecasts, peak_memory_gb="10", memory_kind="GiB, MODELLED by the paper")
     assert result.memory is None
+
+
+def test_async_tensor_parallelism_has_a_chunk_for_each_rank(forecasts: StepForecasts) -> None:
+    case, _ = read(
+        forecasts, framework="torchtitan", overlap="FSDP2; async TP", tp="2", dp="8", gpus="16"
+    )
+    assert (case.stack.overlap.tensor_chunks, case.stack.overlap.tensor_fraction) == (2, 0.0)
+
+
+def test_context_parallel_ranks_of_torchtitan_gather_keys(forecasts: StepForecasts) -> None:
+    flash = {"framework": "torchtitan", "attention_kernel": "flash"}
+    one, _ = read(forecasts, **flash, tp="2", dp="8", gpus="16")
+    two, _ = read(forecasts, **flash, tp="1", dp="8", cp="2", gpus="16")
+    exchanges = (one.layout.cp_comm_type, two.layout.cp_comm_type)
+    assert exchanges == (ContextExchange.RING, ContextExchange.ALL_GATHER)

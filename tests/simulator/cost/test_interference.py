@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simulator.cost.interference import exposed_seconds, interferes, mean_slowdown
 from simulator.results import Category
-from simulator.workload.stack import KernelClass
+from simulator.workload.stack_choices import KernelClass
 from tests.fakes import fake_overlap
 
 seconds = st.floats(0.0, 1e3)

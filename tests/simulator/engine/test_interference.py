@@ -14,7 +14,7 @@ from simulator.engine.gpu import Gpu
 from simulator.engine.network import Network
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import StepResult
-from simulator.workload.stack import KernelClass
+from simulator.workload.stack_choices import KernelClass
 from tests.fakes import changed, fake_stack
 from tests.simulator.steps import forecaster, may_share_a_link, step_of
 from tests.simulator.strategies import Setup, setups

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simulator.api import Forecaster
 from simulator.cost.plan import LinkKind
 from simulator.parallel.layout import DataParallel, ParallelLayout
-from simulator.schedule.graph import WorkKind
+from simulator.schedule.tasks import WorkKind
 from tests.fakes import fake_profile, fake_stack, gpt3_175b, gpt_1t, tiny_job, tiny_model
 from tests.simulator.steps import forecaster, step_of
 

@@ -12,7 +12,7 @@ from simulator.parallel.matrices import Ranks, layer_matrices
 from simulator.parallel.shard import Shard, make_shard
 from simulator.parallel.traffic import reduced
 from simulator.parallel.work import CommWork, Piece
-from simulator.schedule.graph import WorkKind
+from simulator.schedule.tasks import WorkKind
 from simulator.workload.job import Lora, LoraTarget, Part
 from simulator.workload.load import load_model
 from simulator.workload.model import ModelSpec

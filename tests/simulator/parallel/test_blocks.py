@@ -13,7 +13,8 @@ from simulator.parallel.shard import Shard, make_shard
 from simulator.parallel.work import CommWork, PassPair
 from simulator.workload.layer import LayerSpec
 from simulator.workload.operator import Gemm
-from simulator.workload.stack import AttentionKernel, Stack
+from simulator.workload.stack import Stack
+from simulator.workload.stack_choices import AttentionKernel
 from tests.fakes import fake_stack, tiny_job, tiny_model
 
 B, S, H, A = 2, 32, 64, 4

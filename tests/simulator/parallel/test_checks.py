@@ -20,7 +20,8 @@ from simulator.parallel.layout import DataParallel, ParallelLayout, Recompute, S
 from simulator.parallel.program import build_program
 from simulator.workload.model import LayerOverride, ModelSpec
 from simulator.workload.model_parts import BlockKind
-from simulator.workload.stack import AttentionKernel, PartitionRule, Stack
+from simulator.workload.stack import Stack
+from simulator.workload.stack_choices import AttentionKernel, PartitionRule
 from tests.data import data_folder, needs_data
 from tests.fakes import fake_stack, tiny_job, tiny_model
 
@@ -247,8 +248,9 @@ def test_each_broken_rule_is_named_with_the_legal_alternative(
 
 def test_every_reason_of_the_layout_itself_is_covered() -> None:
     # The world size is the cluster's business and memory the planner's; test_saver_checks.py has
-    # recomputation and offload.
+    # recomputation and offload, test_number_checks.py numbers.
     elsewhere = {Reason.WORLD_SIZE, Reason.MEMORY, Reason.RECOMPUTE, Reason.OFFLOAD}
+    elsewhere.add(Reason.NUMBERS)
     assert {case[0] for case in ILLEGAL} == set(Reason) - elsewhere
 
 

@@ -104,6 +104,13 @@ def test_what_travels_forward(exchange: ContextExchange) -> None:
     assert traffic(core_forward(CORE, shard_of(exchange))) == FORWARD[exchange]
 
 
+def test_repeated_heads_travel_once_for_each_query_head() -> None:
+    stack = fake_stack(kernels={"repeats_kv": True})
+    layout = ParallelLayout(cp=CP, cp_comm_type=ContextExchange.ALL_GATHER, micro_batch_size=B)
+    shard = make_shard(layout, tiny_job(seq_length=S), stack, 2)
+    assert traffic(core_forward(CORE, shard)) == [(Collective.ALL_GATHER, CP * QUERIES, 1)] * 2
+
+
 @pytest.mark.parametrize("exchange", EXCHANGES)
 def test_what_travels_backward(exchange: ContextExchange) -> None:
     assert traffic(core_backward(CORE, shard_of(exchange))) == BACKWARD[exchange]

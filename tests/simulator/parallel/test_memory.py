@@ -16,7 +16,8 @@ from simulator.results import MemoryUse
 from simulator.units import GIB
 from simulator.workload.job import Optimizer
 from simulator.workload.model import ModelSpec
-from simulator.workload.stack import AttentionKernel, Memory, Stack
+from simulator.workload.stack import Memory, Stack
+from simulator.workload.stack_choices import AttentionKernel
 from tests.fakes import fake_stack, tiny_job, tiny_model
 from tests.simulator.steps import forecaster
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.parallel.chunks import layer_parameters
 from simulator.parallel.groups import Collective
-from simulator.parallel.program import layer_parameters
 from simulator.parallel.work import CommWork
 from simulator.workload.load import load_model
 from simulator.workload.operator import FlashAttention

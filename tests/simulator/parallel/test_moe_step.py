@@ -12,7 +12,7 @@ from simulator.parallel.groups import GroupShape
 from simulator.parallel.layout import ParallelLayout, Recompute
 from simulator.parallel.program import StepProgram, build_program
 from simulator.results import Category
-from simulator.schedule.graph import WorkKind
+from simulator.schedule.tasks import WorkKind
 from simulator.workload.job import Dispatcher, Lora, Routing
 from simulator.workload.load import load_model
 from simulator.workload.model import ModelSpec

@@ -46,7 +46,7 @@ BROKEN = [
     (
         {"powersgd_rank": 4},
         {"dp": 2, "zero_stage": 1},
-        "PowerSGD compresses all-reduced gradients: zero_stage 0, all-reduce",
+        "PowerSGD compresses all-reduced gradients of whole replicas",
     ),
     ({"powersgd_rank": 4}, {}, "with dp x cp = 1 no gradient is sent"),
     ({"freeze": (Part.EXPERTS,)}, {}, "a dense model has no experts"),

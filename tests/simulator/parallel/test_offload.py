@@ -15,7 +15,8 @@ from simulator.parallel.shard import make_shard
 from simulator.parallel.work import CommWork
 from simulator.results import Category, MemoryUse
 from simulator.units import GB
-from simulator.workload.stack import AttentionKernel, Offload
+from simulator.workload.stack import Offload
+from simulator.workload.stack_choices import AttentionKernel
 from tests.fakes import changed, fake_node, fake_profile, fake_stack, tiny_job, tiny_model
 from tests.simulator.steps import forecaster, step_of
 

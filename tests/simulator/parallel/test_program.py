@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.parallel.chunks import local_vocab
 from simulator.parallel.layout import DataParallel, ParallelLayout
-from simulator.parallel.program import StepProgram, build_program, local_vocab
+from simulator.parallel.program import StepProgram, build_program
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
 from tests.fakes import fake_stack, tiny_job, tiny_model

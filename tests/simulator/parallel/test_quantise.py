@@ -13,7 +13,7 @@ from simulator.parallel.shard import Shard, make_shard
 from simulator.parallel.work import CommWork, Piece
 from simulator.workload.job import Dtypes, LoraTarget, Part, Recipe, TrainingJob
 from simulator.workload.operator import Gemm, MemoryBound
-from simulator.workload.stack import AttentionKernel
+from simulator.workload.stack_choices import AttentionKernel
 from tests.fakes import fake_stack, tiny_job, tiny_model
 
 TOKENS, K, N = 1000, 10, 100
@@ -211,3 +211,11 @@ def test_master_narrower_than_the_stack_is_taken_from_the_job() -> None:
     job = tiny_job(dtypes=half)
     numbers = numbers_of(job, fake_stack(numerics={"gradient_bytes": 4.0}), ParallelLayout())
     assert (numbers.master, numbers.state, numbers.gradient, numbers.reduce) == (2, 2, 2, 2)
+
+
+def test_experts_side_by_side_are_cast_one_by_one() -> None:
+    experts = Linear(name="up", tokens=TOKENS, n=N, k=K, part=Part.EXPERTS, batch=4)
+    shard = shard_of(Recipe.TENSORWISE)
+    (cast,) = [p for p in linear_forward(experts, shard) if isinstance(p, MemoryBound)]
+    (alone,) = [p for p in linear_forward(DOWN, shard) if isinstance(p, MemoryBound)]
+    assert (cast.bytes, cast.launches, cast.count) == (alone.bytes, alone.launches, 4)

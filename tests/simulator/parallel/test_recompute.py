@@ -26,7 +26,8 @@ from simulator.workload.layer import (
     MoeSpec,
     Norm,
 )
-from simulator.workload.stack import AttentionKernel, SelectiveRecompute, Stack
+from simulator.workload.stack import Stack
+from simulator.workload.stack_choices import AttentionKernel, SelectiveRecompute
 from tests.fakes import fake_stack, tiny_job, tiny_model
 from tests.simulator.steps import forecaster
 
@@ -105,6 +106,14 @@ def test_a_dense_mlp_runs_again_behind_its_norm_and_before_its_residual() -> Non
     # Two products of 2 x tokens x h x 4 h.
     expected = (["mlp.up", "mlp.activation", "mlp.down"], 16 * TOKENS * H * H)
     assert (again(pair), pair.recompute.flops) == expected
+
+
+def test_a_compiler_drops_the_last_product_of_a_recomputed_mlp_and_frees_as_much() -> None:
+    pruned = passes(MLP, stack=fake_stack(kernels={"prunes_recompute": True}), tp=2)
+    whole = passes(MLP, stack=FLASH, tp=2)
+    expected = (["mlp.up", "mlp.activation"], whole.recompute.flops / 2)
+    assert (again(pruned), pruned.recompute.flops) == expected
+    assert (pruned.kept, pruned.transient) == (whole.kept, whole.transient)
 
 
 @pytest.mark.parametrize("tp", [2, 4])

@@ -15,13 +15,8 @@ from simulator.parallel.saver_checks import modules_of
 from simulator.workload.job import Optimizer, Recipe, TrainingJob
 from simulator.workload.load import load_model
 from simulator.workload.model import ModelSpec
-from simulator.workload.stack import (
-    Offload,
-    RecomputeMethod,
-    RecomputeModule,
-    SelectiveRecompute,
-    Stack,
-)
+from simulator.workload.stack import Offload, Stack
+from simulator.workload.stack_choices import RecomputeMethod, RecomputeModule, SelectiveRecompute
 from tests.fakes import fake_stack, tiny_job, tiny_model
 
 ALL = fake_stack(offload=Offload(activations=True, with_recompute=True, optimizer=True))

@@ -84,6 +84,18 @@ def found(
             "leave it out",
         ),
         (
+            ParallelLayout(pp=2, schedule=S.GPIPE, extra_warm_up=1),
+            8,
+            "gpipe has no warm-up of its own choice: 1f1b and interleaved have",
+            "0",
+        ),
+        (
+            ParallelLayout(pp=1, extra_warm_up=1),
+            8,
+            "one stage has no warm-up: it needs pp > 1",
+            "0",
+        ),
+        (
             ParallelLayout(pp=2, schedule_file="a.csv"),
             8,
             "1f1b is not read from a file",

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.hardware.accelerator import Dtype
 from simulator.parallel.blocks import head_passes, layer_passes
 from simulator.parallel.layout import ParallelLayout, Recompute
 from simulator.parallel.shard import Shard, make_shard
 from simulator.parallel.split_backward import split_backward, with_weight_memory
 from simulator.parallel.work import CommWork
+from simulator.workload.job import Recipe
 from tests.fakes import fake_stack, tiny_job, tiny_model
 from tests.simulator.steps import forecaster
 
@@ -73,6 +75,30 @@ def test_weight_gradients_and_biases_are_put_off() -> None:
         for part in ("wgrad", "accumulate", "bias.grad")
         if any(p.name == f"{name}.{part}" for p in of_weights.pieces)
     ]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "element"),
+    [(Recipe.DELAYED, 1.0), (Recipe.MXFP8, 1 + 1 / 32), (Recipe.BLOCKWISE, 1 + 4 / 128)],
+)
+def test_a_narrow_layer_keeps_narrow_copies_with_their_scales(
+    recipe: Recipe, element: float
+) -> None:
+    # Inputs 7 h and gradients 9 h, as in 16 bits.
+    job = tiny_job(precision=Dtype.FP8, recipe=recipe)
+    shard = make_shard(ParallelLayout(), job, fake_stack(), 8)
+    assert gpt_layer(shard) == 16 * element * H * TOKENS
+
+
+@pytest.mark.parametrize("recipe", [Recipe.DELAYED, Recipe.ROWWISE])
+def test_casts_of_the_weight_gradient_alone_are_put_off(recipe: Recipe) -> None:
+    job = tiny_job(precision=Dtype.FP8, recipe=recipe)
+    layout = ParallelLayout(tp=2, sequence_parallel=True)
+    shard = make_shard(layout, job, fake_stack(), 8, transposes=True)
+    (layer,) = set(tiny_model().layers())
+    of_input, of_weights = split_backward(layer_passes(layer, shard, Recompute.NONE).backward)
+    cast = [".wgrad." in piece.name for piece in of_weights.pieces]
+    assert (any(cast), any(".wgrad" in piece.name for piece in of_input.pieces)) == (True, False)
 
 
 @pytest.mark.parametrize("tp", [1, 2])

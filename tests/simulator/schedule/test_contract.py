@@ -14,10 +14,11 @@ from simulator.parallel.checks import Reason, violations
 from simulator.parallel.layout import ParallelLayout, ScheduleName
 from simulator.parallel.placement import placement_of
 from simulator.schedule.action import Action, ActionKind, Schedule
-from simulator.schedule.graph import WorkKind, build_graph
+from simulator.schedule.graph import build_graph
 from simulator.schedule.memory import fullest_moments, in_flight, stand_in
 from simulator.schedule.profile import stage_profiles
 from simulator.schedule.registry import SCHEDULES, ScheduleOptions, build_schedule
+from simulator.schedule.tasks import WorkKind
 from simulator.schedule.verify import (
     ScheduleError,
     check_complete,
@@ -311,6 +312,21 @@ def test_interleaving_in_larger_groups_is_complete_and_holds_more(
     assert len(list(in_dependency_order(schedule, vpp))) == 2 * pp * vpp * m
     alive = [stage.count for stage in in_flight(Z.INTERLEAVED, pp, vpp, m, options)]
     assert alive == [min(2 * (pp - s - 1) + (vpp - 1) * group + 1, vpp * m) for s in range(pp)]
+
+
+@pytest.mark.parametrize(("name", "vpp"), [(Z.ONE_F_ONE_B, 1), (Z.INTERLEAVED, 2)])
+@given(pp=st.integers(2, 4), extra=st.integers(0, 9), groups=st.integers(1, 4))
+def test_a_longer_warm_up_is_complete_and_holds_as_many_more(
+    name: ScheduleName, vpp: int, pp: int, extra: int, groups: int
+) -> None:
+    m = groups * pp
+    options = ScheduleOptions(extra=extra)
+    schedule = build_schedule(name, pp, vpp, m, options)
+    check_complete(schedule, vpp, m)
+    assert len(list(in_dependency_order(schedule, vpp))) == 2 * pp * vpp * m
+    plain = [stage.count for stage in in_flight(name, pp, vpp, m)]
+    alive = [stage.count for stage in in_flight(name, pp, vpp, m, options)]
+    assert alive == [min(count + extra, vpp * m) for count in plain]
 
 
 def test_groups_of_pp_are_the_plain_interleaved_schedule() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from simulator.parallel.layout import ParallelLayout, ScheduleName
 from simulator.parallel.program import StepProgram, build_program
-from simulator.schedule.graph import WorkKind
+from simulator.schedule.tasks import WorkKind
 from tests.fakes import fake_stack, tiny_job, tiny_model
 from tests.simulator.steps import forecaster, step_of
 

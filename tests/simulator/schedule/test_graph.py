@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from simulator.estimate import estimate_step_time, estimate_timing
 from simulator.parallel.layout import ScheduleName
-from simulator.schedule.graph import (
-    GraphShape,
-    StreamKind,
-    Sync,
-    TaskGraph,
-    Work,
-    WorkKind,
-    build_graph,
-)
+from simulator.schedule.graph import build_graph
+from simulator.schedule.tasks import GraphShape, StreamKind, Sync, TaskGraph, Work, WorkKind
 from tests.simulator.steps import bare_shape, uniform_costs
 from tests.simulator.strategies import pipelines
 
@@ -84,7 +77,7 @@ def test_passes_are_as_many_as_segments_times_micro_batches(shape: GraphShape) -
 def test_each_boundary_is_crossed_forward_and_back_by_each_micro_batch(shape: GraphShape) -> None:
     graph = build_graph(shape)
     pipeline, sends = shape.pipeline, (WorkKind.SEND_FORWARD, WorkKind.SEND_BACKWARD)
-    crossed = [place for place in range(pipeline.places) if pipeline.sends_on(place)]
+    crossed = [place for place in range(pipeline.places) if pipeline.sending_on[place]]
     passing = [len(pipeline.micro_batches(place, shape.micro_batches)) for place in crossed]
     assert [count(graph, kind) for kind in sends] == [sum(passing), sum(passing)]
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from simulator.api import Forecaster
 from simulator.hardware.accelerator import Dtype
-from simulator.hardware.profile import load_profile
+from simulator.hardware.profile import Profile, load_profile
 from simulator.parallel.layout import ParallelLayout, ScheduleName
 from simulator.workload.job import TrainingJob
-from simulator.workload.stack import load_stack
+from simulator.workload.stack import Stack, load_stack
 from tests.data import data_folder, needs_data
 from tests.fakes import tiny_model
 
@@ -52,6 +52,11 @@ def runs() -> tuple[Run, ...]:
     return tuple(_run(row) for row in rows if row["pp_schedule"] in SCHEDULES)
 
 
+@cache
+def software_and_machine() -> tuple[Stack, Profile]:
+    return load_stack(STACK), load_profile("dgx-a100-80gb")
+
+
 def _run(row: dict[str, str]) -> Run:
     sizes = {key: int(float(row[key])) for key in ("pp", "vpp", "grad_accum", "micro_batch")}
     model = tiny_model(
@@ -69,8 +74,7 @@ def _run(row: dict[str, str]) -> Run:
     )
     batch = sizes["grad_accum"] * sizes["micro_batch"]
     job = TrainingJob(global_batch_size=batch, seq_length=1024, precision=Dtype.FP16, stack=STACK)
-    profile = load_profile("dgx-a100-80gb")
-    cast = Forecaster(model, job, load_stack(STACK), profile, layout.world_size)
+    cast = Forecaster(model, job, *software_and_machine(), layout.world_size)
     cast.check(layout)
     peak = max(use.allocated for use in cast.memory(layout))
     return Run(

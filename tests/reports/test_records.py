@@ -1,0 +1,30 @@
+"""What the figures of a step are said to count."""
+
+from __future__ import annotations
+
+import traincast
+from reports.records import HFU_CONVENTION, mfu_convention
+from simulator.api import Forecaster
+from simulator.workload.job import Lora, Part, TrainingJob
+
+JOB = TrainingJob(global_batch_size=8, seq_length=32_768)
+
+
+def test_a_job_that_trains_everything_counts_three_forward_passes() -> None:
+    assert "(3 x forward;" in mfu_convention(JOB)
+
+
+def test_frozen_weights_are_said_to_have_no_weight_gradient() -> None:
+    frozen = (
+        JOB.model_copy(update={"lora": Lora(rank=16)}),
+        JOB.model_copy(update={"freeze": (Part.MLP,)}),
+    )
+    text = "(forward, and backward without the weight gradients of frozen weights;"
+    assert all(text in mfu_convention(job) for job in frozen)
+
+
+def test_the_mask_that_brings_hfu_below_mfu_is_named() -> None:
+    stack, profile = traincast.load_stack("megatron-core"), traincast.load_profile("dgx-h100")
+    model, layout = traincast.load_model("llama3.1-8b").spec, traincast.ParallelLayout(dp=8)
+    result = Forecaster(model, JOB, stack, profile, 8).estimate(layout)
+    assert (result.hfu < result.mfu, "below MFU" in HFU_CONVENTION) == (True, True)
