@@ -207,11 +207,16 @@ def _meant(item: Mapping[str, Any]) -> str:
 
 
 def _written(data: Any, location: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the part of a location that stands in the file, without the branches of a union."""
+    """Return the part of a location that stands in the file, without the branches of a union.
+
+    A key that the file leaves out is the last part: what is wrong there is its default.
+    """
     for depth, part in enumerate(location):
         try:
             data = data[part]
-        except (KeyError, IndexError, TypeError):
+        except KeyError:
+            return location[: depth + 1]
+        except (IndexError, TypeError):
             return location[:depth]
     return location
 

@@ -168,7 +168,9 @@ def test_writing_kernels_keeps_the_collectives_and_reads_back(tmp_path: Path) ->
         write_kernels(path, "machine", FittedKernels(blocks=blocks, records=(record,)))
     after = read_record(FittedConstants, path)
     assert read_toml(path)["collectives"] == before["collectives"]
-    assert [each.what for each in after.fit] == ["collectives", "gemm.bf16"]
+    kept = [each["what"] for each in before["fit"]]
+    others = [what for what in kept if what in ("collectives", "gemm.grouped", "host_copy")]
+    assert [each.what for each in after.fit] == [*others, "gemm.bf16"]
     assert after.gemm[Dtype.FP8].cast == blocks.gemm[Dtype.FP8].cast
     assert after.accelerator == "machine"
 
