@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from importlib.metadata import PackageNotFoundError, version
+from functools import cached_property
 
-from simulator.cost.blocks import wide_dtype
-from simulator.cost.host_notes import HOST_COPY, host_capacity, host_warnings
+from simulator.cost.host_notes import host_capacity, host_warnings
 from simulator.cost.host_update import host_memory_share
 from simulator.cost.interference import interferes, mean_slowdown
+from simulator.cost.memories import Memories
 from simulator.cost.plan import LinkKind
-from simulator.cost.segment_cache import SegmentCache
+from simulator.cost.provenance import provenance_of
 from simulator.cost.step_costs import StepCosts, WorkCost
 from simulator.engine.gpu import Interference
 from simulator.engine.step import EngineRun, run_step
@@ -24,20 +23,15 @@ from simulator.estimate import (
     estimate_step_time,
     estimate_timing,
 )
-from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
 from simulator.parallel.checks import check_layout
 from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
-from simulator.parallel.memory import ChunkMemory, InFlight, stage_memory
 from simulator.parallel.numbers import with_dtypes
-from simulator.parallel.offload import staged_bytes
 from simulator.parallel.program import Programs, StepProgram
-from simulator.parallel.segments import Segment
 from simulator.results import Breakdown, Category, MemoryUse, Provenance, Span, StepResult
 from simulator.scenario import Scenario
 from simulator.schedule.csv_file import check_schedule
 from simulator.schedule.graph import build_graph
-from simulator.schedule.memory import fullest_moments, fullest_of_stages
 from simulator.schedule.registry import schedule_options
 from simulator.schedule.shape import graph_shape
 from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph
@@ -65,7 +59,7 @@ class Forecaster:
         self.stack = stack = with_dtypes(stack, job)
         self.world_size = world_size
         self.costs = StepCosts(model, job, stack, profile)
-        self._memories = SegmentCache[ChunkMemory]()
+        self._memories = Memories(self.costs)
         self._programs = Programs(
             model,
             job,
@@ -156,7 +150,15 @@ class Forecaster:
 
     def memory(self, layout: ParallelLayout) -> tuple[MemoryUse, ...]:
         """Return the memory of one rank of each stage of a legal layout."""
-        return self._memory(self.program(layout))
+        return self._memories.of_stages(self.program(layout))
+
+    def peak_memory(self, layout: ParallelLayout) -> float:
+        """Return the reserved bytes of the fullest stage of a legal layout, and nothing else."""
+        return self._memories.peak(self.program(layout))
+
+    def state_memory(self, layout: ParallelLayout) -> float:
+        """Return the reserved bytes of the fullest stage before any pass; see `Memories.states`."""
+        return self._memories.states(self.program(layout))
 
     def _step(self, layout: ParallelLayout, *, averages: bool = True) -> _Step:
         program = self.program(layout)
@@ -192,82 +194,11 @@ class Forecaster:
                     nominal[phase.link] = max(nominal[phase.link], phase.rate)
         return nominal
 
-    def peak_memory(self, layout: ParallelLayout) -> float:
-        """Return the reserved bytes of the fullest stage of a legal layout, and nothing else.
-
-        Neighbouring stages with equal chunks differ only in what they hold in flight, so that of
-        those the one that holds most is looked at alone.
-        """
-        program = self.program(layout)
-        parts, options = self._chunk_memories(program), schedule_options(layout)
-        pipeline = (layout.effective_schedule, layout.pp, layout.vpp, program.micro_batches)
-        found = []
-        for run in program.runs_of_stages():
-            chunks = [parts[id(chunk)] for chunk in program.stage_chunks(run[0])]
-            alike = all(chunk is chunks[0] for chunk in chunks)
-            moments = fullest_of_stages(*pipeline, options=options, stages=run, alike=alike)
-            fullest = moments[0]
-            if len(moments) > 1:
-                fullest = max(moments, key=lambda moment: moment.bytes(chunks))
-            found.append(stage_memory(program, run[0], chunks, fullest).reserved)
-        return max(found)
-
     def fits_host(self, layout: ParallelLayout) -> bool:
         """Return whether what a legal layout offloads fits in its share of host memory."""
         if not layout.offload_layers and not layout.optimizer_offload:
             return True
         return max(use.host for use in self.memory(layout)) <= host_capacity(self.profile)
-
-    def state_memory(self, layout: ParallelLayout) -> float:
-        """Return the reserved bytes of the fullest stage of a legal layout before any pass.
-
-        It is part of `peak_memory`, and the same for all micro-batch sizes, recomputation, offload
-        of activations, sequence parallelism and exchanges of context parallelism.
-        """
-        program = self.program(layout)
-        chunks = [ChunkMemory(kept=0.0, transient=0.0, logits=0.0)] * layout.vpp
-        nothing = InFlight(by_chunk={}, moment="before any pass")
-        stages = [first for first, _ in program.runs_of_stages()]
-        return max(stage_memory(program, s, chunks, nothing).reserved for s in stages)
-
-    def _memory(self, program: StepProgram) -> tuple[MemoryUse, ...]:
-        """Return the memory of one rank of each stage."""
-        parts, moments = self._chunk_memories(program), self._moments(program)
-        found = []
-        for stage in range(program.layout.pp):
-            chunks = [parts[id(chunk)] for chunk in program.stage_chunks(stage)]
-            fullest = max(moments[stage], key=lambda moment: moment.bytes(chunks))
-            found.append(stage_memory(program, stage, chunks, fullest))
-        return tuple(found)
-
-    def _moments(self, program: StepProgram) -> Sequence[Sequence[InFlight]]:
-        """Return for each stage the moments at which it may be fullest."""
-        layout = program.layout
-        name, options = layout.effective_schedule, schedule_options(layout)
-        return fullest_moments(name, layout.pp, layout.vpp, program.micro_batches, options)
-
-    def _chunk_memories(self, program: StepProgram) -> dict[int, ChunkMemory]:
-        distinct = {id(chunk): chunk for chunk in program.chunks}
-        return {
-            key: self._memories.get(
-                program.shard, chunk.whole, partial(self._chunk_memory, program, chunk.whole)
-            )
-            for key, chunk in distinct.items()
-        }
-
-    def _chunk_memory(self, program: StepProgram, whole: Segment) -> ChunkMemory:
-        parts = [(priced.passes, n) for priced, n in self.costs.parts(program, whole)]
-        # The losses of multi-token prediction are one graph: all logits live until backward.
-        logits = parts[-1][0].transient * parts[-1][1] if whole.head else 0.0
-        inner = parts[:-1] if whole.head else parts
-        return ChunkMemory(
-            kept=sum(passes.kept * n for passes, n in parts),
-            transient=max((passes.transient for passes, _ in inner), default=0.0),
-            logits=logits,
-            staged=staged_bytes((passes.offloaded, n) for passes, n in parts),
-            offloaded=sum(passes.offloaded * n for passes, n in parts),
-            kept_for_weights=sum(passes.kept_for_weights * n for passes, n in parts),
-        )
 
     def _result(
         self,
@@ -283,7 +214,7 @@ class Forecaster:
         # The mean step of local SGD averages parameters, at its end, only one time in sync_every.
         seconds[Category.DATA_COMM] -= timing.step_time - step_time
         spread = (self.stack.fit.spread**2 + self.profile.constants.spread**2) ** 0.5
-        memory = self._memory(step.program)
+        memory = self._memories.of_stages(step.program)
         offload_notes = host_warnings(step.program.layout, self.stack, self.profile, memory)
         return StepResult(
             step_time=step_time,
@@ -340,41 +271,10 @@ class Forecaster:
         layout = program.layout
         return once * layout.tp * layout.cp * layout.dp * program.micro_batches
 
-    def _uses(self, block: str) -> bool:
-        """Whether this job's forecasts need a block of constants, such as "gemm.bf16"."""
-        kind, _, rest = block.partition(".")
-        if block == "gemm.grouped":
-            return self.model.moe is not None
-        if block == HOST_COPY:  # `host_warnings` names it where a layout offloads.
-            return False
-        dtypes = ("", self.job.precision, wide_dtype(self.job.precision))
-        return kind != "gemm" or rest.split(".")[0] in dtypes
-
     @cached_property
     def provenance(self) -> Provenance:
         """What all forecasts of this job on this machine are computed from."""
-        constants = self.profile.constants
-        used = [what for what in constants.origins() if self._uses(what)]
-        nominal = [what for what in used if what in constants.nominal_blocks()]
-        degree = "partly" if len(nominal) < len(used) else "not"
-        warnings = []
-        if nominal:
-            named = ", ".join(nominal)
-            warnings.append(f"{self.profile.name}: {degree} calibrated; assumed: {named}")
-        if self.job.precision.bytes < Dtype.BF16.bytes:
-            warnings.append(
-                f"{self.job.precision}: no constant of {self.stack.name} was fitted on such runs; "
-                "its interval is that of 16-bit ones"
-            )
-        return Provenance(
-            traincast=_version(),
-            profile=self.profile.name,
-            profile_sha256=self.profile.sha256,
-            stack=self.stack.name,
-            seed=None,
-            constants=constants.origins(),
-            warnings=tuple(warnings),
-        )
+        return provenance_of(self.model, self.job, self.stack, self.profile)
 
 
 def _spans(step: _Step, timing: Timing) -> tuple[Span, ...]:
@@ -395,10 +295,3 @@ def _spans(step: _Step, timing: Timing) -> tuple[Span, ...]:
         for number, lane, micro_batch, start, stop in rows
         if stop > start
     )
-
-
-def _version() -> str:
-    try:
-        return version("traincast")
-    except PackageNotFoundError:
-        return "not installed"

@@ -1,0 +1,65 @@
+"""What a forecast is computed from, and what of it is only assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+from simulator.cost.blocks import wide_dtype
+from simulator.cost.host_notes import HOST_COPY
+from simulator.hardware.accelerator import Dtype
+from simulator.hardware.profile import Profile
+from simulator.results import Provenance
+from simulator.workload.job import TrainingJob
+from simulator.workload.model import ModelSpec
+from simulator.workload.stack import Stack
+
+
+def provenance_of(model: ModelSpec, job: TrainingJob, stack: Stack, profile: Profile) -> Provenance:
+    """Return what all forecasts of a job on a machine are computed from, with warnings."""
+    constants = profile.constants
+    used = [what for what in constants.origins() if _uses(what, model, job)]
+    nominal = [what for what in used if what in constants.nominal_blocks()]
+    warnings = []
+    if nominal:
+        degree = "partly" if len(nominal) < len(used) else "not"
+        named = ", ".join(nominal)
+        warnings.append(f"{profile.name}: {degree} calibrated; assumed: {named}")
+    warnings += _narrow(job, stack, constants.accelerator)
+    return Provenance(
+        traincast=_version(),
+        profile=profile.name,
+        profile_sha256=profile.sha256,
+        stack=stack.name,
+        seed=None,
+        constants=constants.origins(),
+        warnings=tuple(warnings),
+    )
+
+
+def _uses(block: str, model: ModelSpec, job: TrainingJob) -> bool:
+    """Whether forecasts of a job need a block of constants, such as "gemm.bf16"."""
+    kind, _, rest = block.partition(".")
+    if block == "gemm.grouped":
+        return model.moe is not None
+    if block == HOST_COPY:  # `host_warnings` names it where a layout offloads.
+        return False
+    dtypes = ("", job.precision, wide_dtype(job.precision))
+    return kind != "gemm" or rest.split(".")[0] in dtypes
+
+
+def _narrow(job: TrainingJob, stack: Stack, accelerator: str) -> Iterator[str]:
+    """Yield a warning where no run below 16 bits tells how far off the stack is."""
+    fitted = {Dtype.FP8: stack.fit.fp8, Dtype.FP4: stack.fit.fp4}
+    if job.precision in fitted and accelerator not in fitted[job.precision]:
+        yield (
+            f"{job.precision}: no constant of {stack.name} was fitted on such runs; "
+            "its interval is that of 16-bit ones"
+        )
+
+
+def _version() -> str:
+    try:
+        return version("traincast")
+    except PackageNotFoundError:
+        return "not installed"
