@@ -11,8 +11,9 @@ from simulator.cost.host_update import host_memory_share
 from simulator.cost.interference import interferes, mean_slowdown
 from simulator.cost.memories import Memories
 from simulator.cost.plan import LinkKind
+from simulator.cost.priced import WorkCost
 from simulator.cost.provenance import provenance_of
-from simulator.cost.step_costs import StepCosts, WorkCost
+from simulator.cost.step_costs import StepCosts
 from simulator.engine.gpu import Interference
 from simulator.engine.step import EngineRun, run_step
 from simulator.errors import InputError, Problem

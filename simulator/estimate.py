@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
-from simulator.cost.step_costs import WorkCost
+from simulator.cost.priced import WorkCost
 from simulator.results import Category
 from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph, WorkKind
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 
 from simulator.cost.blocks import BlockCost, KernelCosts
 from simulator.cost.collectives.select import CollectiveCosts
 from simulator.cost.host_update import split_update
 from simulator.cost.maxima import maxima_seconds
 from simulator.cost.plan import CommPlan
+from simulator.cost.priced import PricedPass, WorkCost
 from simulator.cost.segment_cache import SegmentCache
 from simulator.cost.update import update_seconds
 from simulator.hardware.profile import Profile
@@ -32,42 +33,6 @@ from simulator.workload.job import TrainingJob
 from simulator.workload.layer import LayerSpec
 from simulator.workload.model import ModelSpec, Position
 from simulator.workload.stack import Stack
-
-
-@dataclass(frozen=True, kw_only=True)
-class PricedPass:
-    """A pass pair with the seconds of its blocks, which are found where they are asked for.
-
-    Memory asks for none of them, and most layouts of a search are refused by it.
-    """
-
-    passes: PassPair
-    price: Callable[[Block], BlockCost]
-
-    @cached_property
-    def forward(self) -> BlockCost:
-        """Cost of the forward block."""
-        return self.price(self.passes.forward)
-
-    @cached_property
-    def backward(self) -> BlockCost:
-        """Cost of the backward block."""
-        return self.price(self.passes.backward)
-
-    @cached_property
-    def recompute(self) -> BlockCost:
-        """Cost of what is computed again."""
-        return self.price(self.passes.recompute)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkCost:
-    """One kind of work: compute `seconds` split by category, or collectives one after another."""
-
-    seconds: float
-    by_category: Mapping[Category, float]
-    plans: tuple[CommPlan, ...] = ()
-
 
 _NOTHING = WorkCost(seconds=0.0, by_category={})
 _ShardKey = tuple[object, ...]

@@ -11,7 +11,7 @@ import simpy
 from simpy.core import EmptySchedule
 
 from simulator.cost.plan import CommPhase, LinkKind
-from simulator.cost.step_costs import WorkCost
+from simulator.cost.priced import WorkCost
 from simulator.engine.gpu import Gpu, Interference
 from simulator.engine.network import Network
 from simulator.schedule.tasks import STREAMS, TaskGraph

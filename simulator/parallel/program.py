@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from simulator.parallel.chunks import Cutter, local_vocab
 from simulator.parallel.cut import cut_of
+from simulator.parallel.data_groups import DataGroups, data_groups
 from simulator.parallel.groups import GroupShape
 from simulator.parallel.layout import (
     ZERO_PARAMETERS,
-    Axis,
     ParallelLayout,
     PipelineShape,
     Placement,
-    axis_group,
-    group_shape,
     stage_pair,
 )
 from simulator.parallel.numbers import Numbers, numbers_of
@@ -168,7 +165,7 @@ class Programs:
         self._cutter = Cutter(model)
         self._shards: dict[tuple[object, ...], Shard] = {}
         self._chunks: dict[tuple[object, ...], tuple[Chunk, ...]] = {}
-        self._groups: dict[tuple[object, ...], _Groups] = {}
+        self._groups: dict[tuple[object, ...], DataGroups] = {}
         self._numbers: dict[bool, Numbers] = {}
 
     def of(self, layout: ParallelLayout) -> StepProgram:
@@ -237,12 +234,12 @@ class Programs:
             found = self._chunks[key] = found * (shape.places // shape.way)
         return found
 
-    def _groups_of(self, layout: ParallelLayout) -> _Groups:
+    def _groups_of(self, layout: ParallelLayout) -> DataGroups:
         sizes = (layout.tp, layout.cp, layout.dp, layout.ep, layout.etp, layout.shard_size)
         key = (*sizes, layout.pp, layout.pipeline.placement)
         found = self._groups.get(key)
         if found is None:
-            found = self._groups[key] = _groups(layout, self.domain_size)
+            found = self._groups[key] = data_groups(layout, self.domain_size)
         return found
 
     def _numbers_of(self, layout: ParallelLayout) -> Numbers:
@@ -252,31 +249,6 @@ class Programs:
             made = numbers_of(self.job, self.stack, layout, transposes=self.transposes)
             found = self._numbers[casts] = made
         return found
-
-
-class _Groups(NamedTuple):
-    """The groups over which gradients are reduced, as in `StepProgram`."""
-
-    data: GroupShape
-    replica: GroupShape
-    expert_data: GroupShape
-    expert_replica: GroupShape
-
-
-def _groups(layout: ParallelLayout, domain_size: int) -> _Groups:
-    data = axis_group(layout, Axis.DATA, domain_size)
-    shards = layout.shard_ranks
-    stride, replicas = layout.tp * shards, data.size // shards
-    expert_stride = layout.ep * layout.expert_tp
-    expert_shards = layout.expert_data_ranks // replicas
-    sharded = data if shards == data.size else group_shape(shards, layout.tp, domain_size)
-    experts = group_shape(expert_shards, expert_stride, domain_size)
-    return _Groups(
-        data=_with_copies(layout, sharded, domain_size),
-        replica=group_shape(replicas, stride, domain_size),
-        expert_data=_with_copies(layout, experts, domain_size),
-        expert_replica=group_shape(replicas, expert_stride * expert_shards, domain_size),
-    )
 
 
 @lru_cache(maxsize=1024)
@@ -292,15 +264,3 @@ def _runs(shape: PipelineShape, held: tuple[int, ...]) -> tuple[tuple[int, int],
             runs.append((stage, stage))
         before = here
     return tuple(runs)
-
-
-def _with_copies(layout: ParallelLayout, group: GroupShape, domain_size: int) -> GroupShape:
-    """Return a data group with the ranks that hold the other copy of its parameters (DualPipe).
-
-    They stand on the stage that mirrors this one; first and last, which are furthest apart, decide
-    whether the two share a scale-up domain.
-    """
-    if layout.pipeline.placement is not Placement.BIDIRECTIONAL:
-        return group
-    ends = stage_pair(layout, 0, layout.pp - 1, domain_size)
-    return GroupShape(size=group.size * ends.size, per_domain=group.per_domain * ends.per_domain)

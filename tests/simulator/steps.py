@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from simulator.api import Forecaster
 from simulator.cost.plan import LinkKind
-from simulator.cost.step_costs import WorkCost
+from simulator.cost.priced import WorkCost
 from simulator.engine.step import EngineRun, run_step
 from simulator.estimate import Timing, estimate_timing
 from simulator.hardware.profile import Profile

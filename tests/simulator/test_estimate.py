@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.cost.step_costs import WorkCost
+from simulator.cost.priced import WorkCost
 from simulator.estimate import (
     Timing,
     breakdown_of,

@@ -1,0 +1,47 @@
+"""What pricing yields: passes with the seconds of their blocks, and the cost of a kind of work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from simulator.cost.blocks import BlockCost
+from simulator.cost.plan import CommPlan
+from simulator.parallel.work import Block, PassPair
+from simulator.results import Category
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricedPass:
+    """A pass pair with the seconds of its blocks, which are found where they are asked for.
+
+    Memory asks for none of them, and most layouts of a search are refused by it.
+    """
+
+    passes: PassPair
+    price: Callable[[Block], BlockCost]
+
+    @cached_property
+    def forward(self) -> BlockCost:
+        """Cost of the forward block."""
+        return self.price(self.passes.forward)
+
+    @cached_property
+    def backward(self) -> BlockCost:
+        """Cost of the backward block."""
+        return self.price(self.passes.backward)
+
+    @cached_property
+    def recompute(self) -> BlockCost:
+        """Cost of what is computed again."""
+        return self.price(self.passes.recompute)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkCost:
+    """One kind of work: compute `seconds` split by category, or collectives one after another."""
+
+    seconds: float
+    by_category: Mapping[Category, float]
+    plans: tuple[CommPlan, ...] = ()
