@@ -270,7 +270,9 @@ class Forecaster:
             for p, n in self.costs.parts(program, chunk.whole)
         )
         layout = program.layout
-        return once * layout.tp * layout.cp * layout.dp * program.micro_batches
+        # DualPipe holds each part of the model twice, and each copy runs half of the passes.
+        passes = program.micro_batches * layout.pipeline.way / layout.pipeline.places
+        return once * layout.tp * layout.cp * layout.dp * passes
 
     @cached_property
     def provenance(self) -> Provenance:

@@ -7,7 +7,13 @@ import re
 from pydantic import ValidationError
 
 from calibrate.validation.cells import Row, SkippedRowError
-from calibrate.validation.practices import SQUAD_TOKENS, adapter_of, packs_answers, practice_of
+from calibrate.validation.practices import (
+    SQUAD_TOKENS,
+    adapter_of,
+    hides_expert_exchange,
+    packs_answers,
+    practice_of,
+)
 from calibrate.validation.software import is_fsdp
 from simulator.hardware.accelerator import Dtype
 from simulator.parallel.layout import ParallelLayout
@@ -171,7 +177,12 @@ def _routing(row: Row) -> Routing:
         row.assume("capacity factor 1, padded")
     if not drops and not _BALANCED.search(said):
         row.assume("experts equally loaded")
-    return Routing(dispatcher=_dispatcher(row), capacity_factor=capacity)
+    sent = row.integer("ep", 1) > 1 if row.known("ep") else False
+    hides = sent and hides_expert_exchange(row)
+    if row.text("framework").startswith("HAI-LLM"):
+        row.assume("DeepEP, fp8 to the experts")
+        return Routing(dispatcher=Dispatcher.FLEX, dispatch_dtype=Dtype.FP8, overlap=hides)
+    return Routing(dispatcher=_dispatcher(row), capacity_factor=capacity, overlap=hides)
 
 
 def _dispatcher(row: Row) -> Dispatcher:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from calibrate.validation.cells import Row, SkippedRowError
 from calibrate.validation.practices import (
     fuses_experts,
-    hides_expert_exchange,
     is_mlperf,
     tensor_overlap,
 )
@@ -176,12 +175,10 @@ def _kernels(row: Row, stack: Stack) -> dict[str, object]:
 
 
 def _overlap(row: Row, stack: Stack) -> dict[str, object]:
-    """Return what a row hides less of than its stack can; experts only where the row says so."""
+    """Return what a row hides less of than its stack can."""
     changes: dict[str, object] = {}
     if row.text("overlap").lower().startswith("none"):
         changes = dict(_NO_OVERLAP)
-    elif row.known("experts") and not hides_expert_exchange(row):
-        changes = {"expert_fraction": 0.0}
     changes |= tensor_overlap(row)
     return {key: v for key, v in changes.items() if getattr(stack.overlap, key) != v}
 

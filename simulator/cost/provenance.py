@@ -26,6 +26,7 @@ def provenance_of(model: ModelSpec, job: TrainingJob, stack: Stack, profile: Pro
         named = ", ".join(nominal)
         warnings.append(f"{profile.name}: {degree} calibrated; assumed: {named}")
     warnings += _narrow(job, stack, constants.accelerator)
+    warnings += _experts(model, job, stack, constants.accelerator)
     return Provenance(
         traincast=_version(),
         profile=profile.name,
@@ -56,6 +57,19 @@ def _narrow(job: TrainingJob, stack: Stack, accelerator: str) -> Iterator[str]:
             f"{job.precision}: no constant of {stack.name} was fitted on such runs; "
             "its interval is that of 16-bit ones"
         )
+
+
+def _experts(model: ModelSpec, job: TrainingJob, stack: Stack, accelerator: str) -> Iterator[str]:
+    """Yield what to know of a mixture of experts: fits without any, tokens that are dropped."""
+    if model.moe is None:
+        return
+    if accelerator not in stack.fit.grouped:
+        yield (
+            f"no constant of {stack.name} was fitted on mixtures of experts; its interval is that "
+            "of dense models"
+        )
+    if job.moe.capacity_factor is not None and job.moe.capacity_factor < 1:
+        yield "tokens that the capacity drops count in MFU, and are not computed"
 
 
 def _version() -> str:

@@ -113,7 +113,7 @@ class Trip:
         `--moe-shared-expert-overlap`), which it does not do together with the former.
         """
         overlap, dispatches = self.shard.overlap, self.name == "dispatch"
-        if overlap.expert_fraction:
+        if self.shard.hides_trips:
             linears = [f"attention.{name}" for name in _ATTENTION] if self.shard.tp == 1 else []
             if not dispatches:
                 linears = ["moe.experts.up", "moe.experts.down"]
@@ -197,7 +197,7 @@ def _flex_rows(trip: Trip) -> float:
     """Return the rows that the deciding rank gets: its tokens x the ranks that each visits."""
     shard = trip.shard
     ranks = expected_parts(trip.moe, shard.ep) * shard.expert_tp
-    return trip.tokens.own * ranks * shard.job.moe.load_imbalance
+    return trip.tokens.own * ranks * shard.imbalance
 
 
 def _flex_comm(trip: Trip) -> list[Piece]:

@@ -122,6 +122,15 @@ def _routing(job: TrainingJob, layout: ParallelLayout) -> Iterator[Problem]:
             rule="padded to a capacity, every expert has as many tokens",
             fix="1, or no capacity_factor",
         )
+    if 1 < layout.ep < moe.load_imbalance:
+        yield Problem(
+            key="job.moe.load_imbalance",
+            found=f"{moe.load_imbalance:g}, ep {layout.ep}",
+            rule="the busiest of ep ranks has at most ep times the mean",
+            fix=f"at most {layout.ep}, or a larger ep",
+        )
+    if layout.ep * layout.expert_tp == 1:
+        yield from _unsent(job)
     if moe.dispatcher is Dispatcher.FLEX and layout.ep * layout.expert_tp == 1:
         yield Problem(
             key="job.moe.dispatcher",
@@ -136,6 +145,25 @@ def _routing(job: TrainingJob, layout: ParallelLayout) -> Iterator[Problem]:
             rule=f"must not be wider than the activations' {_activation_bytes(job):g} bytes",
             fix=f"{Dtype.FP8} or {Dtype.BF16}",
         )
+
+
+def _unsent(job: TrainingJob) -> Iterator[Problem]:
+    """Where each rank holds all experts no token travels."""
+    moe = job.moe
+    asked = {
+        "dispatch_dtype": moe.dispatch_dtype,
+        "two_step": moe.two_step or None,
+        "overlap": moe.overlap or None,
+        "dispatcher": moe.dispatcher if moe.dispatcher is Dispatcher.ALL_GATHER else None,
+    }
+    for key, value in asked.items():
+        if value is not None:
+            yield Problem(
+                key=f"job.moe.{key}",
+                found=f"{_shown(value)}, ep 1, etp 1",
+                rule="every rank holds all experts, so that no token is sent",
+                fix="leave it out, or ep of 2 or more",
+            )
 
 
 def _shards(layout: ParallelLayout) -> Iterator[Problem]:

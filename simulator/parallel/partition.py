@@ -12,7 +12,7 @@ from simulator.workload.stack_choices import PartitionRule
 
 _ENDS = 2
 """The embedding and the head, where each counts as a layer."""
-_MOST_SHOWN = 16
+_MOST_SHOWN = 64
 """Stages of a split in an error message."""
 
 

@@ -42,7 +42,8 @@ class Tokens:
 def count_tokens(moe: MoeSpec, shard: Shard) -> Tokens:
     """Return the tokens of one micro-batch.
 
-    With n own tokens, top-k of E experts over ep x etp ranks, imbalance f and capacity c:
+    With n own tokens, top-k of E experts over ep x etp ranks, imbalance f (1 where ep is 1) and
+    capacity c:
 
         copies   = n k                          c: E ceil(c n k / E)
         received = f n k                        c: the same as copies
@@ -54,7 +55,7 @@ def count_tokens(moe: MoeSpec, shard: Shard) -> Tokens:
     routing, own = shard.job.moe, shard.residual_tokens
     chosen = own * moe.experts_per_token
     if routing.capacity_factor is None:
-        copies, received = chosen, chosen * routing.load_imbalance
+        copies, received = chosen, chosen * shard.imbalance
     else:
         slots = _rounded_up(routing.capacity_factor * chosen / moe.experts)
         copies = received = float(moe.experts * slots)

@@ -97,6 +97,16 @@ class Shard:
         return self.micro_batch * self.seq
 
     @property
+    def hides_trips(self) -> bool:
+        """Whether tokens travel to their experts under the compute of another micro-batch."""
+        return self.job.moe.overlap and self.overlap.expert_fraction > 0
+
+    @property
+    def imbalance(self) -> float:
+        """Tokens of the busiest expert rank over the mean; 1 where each rank holds all experts."""
+        return self.job.moe.load_imbalance if self.ep > 1 else 1.0
+
+    @property
     def residual_tokens(self) -> float:
         """Tokens that norms and residuals of this rank see: tokens / tp with sequence parallel."""
         return self.tokens / self.tp if self.sequence_parallel else float(self.tokens)

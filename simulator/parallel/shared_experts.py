@@ -116,7 +116,7 @@ def _by(linear: Linear) -> tuple[str, ...]:
 
 def _alone(pieces: list[Piece], shard: Shard) -> list[Piece]:
     """Where the products hide the trips of the routed tokens they hide no collective of theirs."""
-    if not shard.overlap.shared_expert or shard.overlap.expert_fraction:
+    if not shard.overlap.shared_expert or shard.hides_trips:
         return pieces
     return [
         replace(piece, hidden_by=()) if isinstance(piece, CommWork) else piece for piece in pieces

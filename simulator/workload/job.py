@@ -103,6 +103,10 @@ class Routing(FileRecord):
     nothing."""
     dispatch_dtype: Dtype | None = None
     """Of tokens on their way to the experts; None is that of activations."""
+    overlap: bool = False
+    """Whether the all-to-all runs under the compute of another micro-batch (Megatron-LM
+    `--overlap-moe-expert-parallel-comm`, DualPipe); how much of it hides is the stack's
+    `overlap.expert_fraction`."""
     aux_loss: bool = True
     """Whether a load-balancing loss is computed."""
     two_step: bool = False

@@ -284,10 +284,9 @@ def test_routing_is_read(
 
 
 def test_the_exchange_with_experts_is_hidden_only_where_the_row_says_so() -> None:
-    stacks = Stacks()
-    hidden = stacks.of_step(mixture(overlap="EP all-to-all overlap; dispatcher hybridep"))
-    shown = stacks.of_step(mixture(overlap="dispatcher hybridep"))
-    assert hidden.overlap.expert_fraction > shown.overlap.expert_fraction == 0
+    hidden = job(mixture(overlap="EP all-to-all overlap; dispatcher hybridep"))
+    shown = job(mixture(overlap="dispatcher hybridep"))
+    assert (hidden.moe.overlap, shown.moe.overlap) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,8 @@ def test_no_compute_hides_two_collectives_of_experts_or_one_of_another_axis_too(
     tp: int, cp: int, shared_expert: bool, backward: bool, fraction: float
 ) -> None:
     stack = fake_stack(overlap={"expert_fraction": fraction, "shared_expert": shared_expert})
-    shard = shard_of(stack=stack, tp=tp, cp=cp, dp=4, ep=4, etp=1, sequence_parallel=tp > 1)
+    spread = {"tp": tp, "cp": cp, "dp": 4, "ep": 4, "etp": 1, "sequence_parallel": tp > 1}
+    shard = shard_of(stack=stack, moe=Routing(overlap=True), **spread)
     passes = passes_of(WITH_SHARED, shard)
     block = passes.backward if backward else passes.forward
     pieces = comms(block).values()

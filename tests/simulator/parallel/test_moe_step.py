@@ -204,6 +204,7 @@ def mixtures(draw: st.DrawFn) -> tuple[ParallelLayout, Forecaster]:
         dispatcher=draw(st.sampled_from(Dispatcher)),
         load_imbalance=draw(st.sampled_from((1.0, 1.3))),
         aux_loss=draw(st.booleans()),
+        overlap=draw(st.booleans()),
     )
     experts, depths = draw(st.sampled_from((EXPERTS, SHARED))), draw(st.integers(0, 1))
     build = tiny_latent if draw(st.booleans()) else tiny_mixture

@@ -36,8 +36,10 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
 
 def unordered(profile: StageProfile) -> StageProfile:
     """Return a profile whose counts come in one order."""
-    counts = {key: tuple(sorted(getattr(profile, key))) for key in ("before", "after", "total")}
-    return replace(profile, **counts)
+    before, after, total = (
+        tuple(sorted(counts)) for counts in (profile.before, profile.after, profile.total)
+    )
+    return replace(profile, before=before, after=after, total=total)
 
 
 @given(pipeline=pipelines())
