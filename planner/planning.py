@@ -198,7 +198,8 @@ def _assumptions(scenario: Scenario) -> tuple[str, ...]:
         lines.append(f"ep of {', '.join(map(str, expert_sizes(scenario)))}")
     lines += [
         f"a layout may reserve {search.memory_fraction:.0%} of the accelerator's memory",
-        f"layers are spread over stages by the stack's rule, {scenario.stack.partition.value}",
+        f"layers are spread over stages by the stack's rule, {scenario.stack.partition.value}, "
+        "or as a layout's layers_per_stage says",
         "gradients are all-reduced over all data ranks (or sharded over all of them)",
     ]
     if scenario.file.job.tokens is not None:

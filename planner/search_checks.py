@@ -25,7 +25,12 @@ def search_problems(scenario: Scenario) -> Iterator[Problem]:
     empty = [key for key, value in scenario.file.search if value == ()]
     yield from (no_choice(scenario, key) for key in empty)
     if not empty:
-        found = [*_experts(scenario), *_exchanges(scenario), *_recomputation(scenario)]
+        found = [
+            *_tensor(scenario),
+            *_experts(scenario),
+            *_exchanges(scenario),
+            *_recomputation(scenario),
+        ]
         found += _pipelines(scenario)
         yield from (replace(problem, where=scenario.where) for problem in found)
     yield from (replace(problem, where=scenario.where) for problem in job_problems(scenario))
@@ -44,6 +49,13 @@ def job_problems(scenario: Scenario) -> list[Problem]:
         own = [each for each in broken if each.key.startswith("job.") and each.key != _BATCH]
         common = own if common is None else [each for each in common if each in own]
     return common or []
+
+
+def _tensor(scenario: Scenario) -> Iterator[Problem]:
+    search = scenario.file.search
+    if search.tp is not None and search.max_tp is not None and min(search.tp) > search.max_tp:
+        rule = f"must have an entry of at most max_tp = {search.max_tp}"
+        yield _unused("tp", search.tp, rule, f"max_tp = {max(search.tp)}, or leave one of them out")
 
 
 def _experts(scenario: Scenario) -> Iterator[Problem]:

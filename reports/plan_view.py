@@ -143,6 +143,8 @@ def _print_best(console: Console, record: Record) -> None:
         console, {"stage": best["busiest_stage"], "seconds": best["breakdown_s"]}, "Best layout: "
     )
     pairs = [("bottleneck", plain(record["bottleneck"]))]
+    if best["layout"].get("layers_per_stage"):
+        pairs.insert(0, ("layers_per_stage", str(best["layout"]["layers_per_stage"])))
     if record["runner_up_lost"]:
         pairs.append(("runner-up", plain(record["runner_up_lost"])))
     console.print()

@@ -12,7 +12,7 @@ from simulator.cost.interference import interferes, mean_slowdown
 from simulator.cost.memories import Memories
 from simulator.cost.plan import LinkKind
 from simulator.cost.priced import WorkCost
-from simulator.cost.provenance import provenance_of
+from simulator.cost.provenance import provenance_of, utilisation_notes
 from simulator.cost.step_costs import StepCosts
 from simulator.engine.gpu import Interference
 from simulator.engine.step import EngineRun, run_step
@@ -216,7 +216,10 @@ class Forecaster:
         seconds[Category.DATA_COMM] -= timing.step_time - step_time
         spread = (self.stack.fit.spread**2 + self.profile.constants.spread**2) ** 0.5
         memory = self._memories.of_stages(step.program)
-        offload_notes = host_warnings(step.program.layout, self.stack, self.profile, memory)
+        notes = host_warnings(step.program.layout, self.stack, self.profile, memory)
+        peak = self.profile.accelerator.peak[self.job.precision]
+        busy = self.model_flops / (step_time * step.program.layout.world_size * peak)
+        notes = (*notes, *utilisation_notes(busy))
         return StepResult(
             step_time=step_time,
             low=step_time / (1 + spread),
@@ -225,14 +228,12 @@ class Forecaster:
             world_size=step.program.layout.world_size,
             model_flops=self.model_flops,
             hardware_flops=self._hardware_flops(step.program),
-            peak_flops=self.profile.accelerator.peak[self.job.precision],
+            peak_flops=peak,
             breakdown=Breakdown(stage=stage, seconds=seconds),
             memory=memory,
             memory_capacity=self.profile.accelerator.memory,
             host_capacity=host_capacity(self.profile),
-            provenance=replace(
-                self.provenance, warnings=(*self.provenance.warnings, *offload_notes)
-            ),
+            provenance=replace(self.provenance, warnings=(*self.provenance.warnings, *notes)),
         )
 
     @cached_property

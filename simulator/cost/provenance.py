@@ -72,6 +72,16 @@ def _experts(model: ModelSpec, job: TrainingJob, stack: Stack, accelerator: str)
         yield "tokens that the capacity drops count in MFU, and are not computed"
 
 
+def utilisation_notes(utilisation: float) -> tuple[str, ...]:
+    """Return a warning where a model FLOP utilisation is more than a machine can do."""
+    if utilisation <= 1:
+        return ()
+    return (
+        "MFU above 100 % counts what is not computed: keys outside the mask or the window, tokens "
+        "that the capacity drops; HFU counts what is",
+    )
+
+
 def _version() -> str:
     try:
         return version("traincast")

@@ -6,6 +6,7 @@ import pytest
 
 from simulator.api import Forecaster
 from simulator.cost.maxima import maxima_seconds
+from simulator.cost.provenance import utilisation_notes
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
 from simulator.parallel.layout import ParallelLayout
@@ -112,3 +113,8 @@ def test_a_stack_may_say_how_fast_its_own_narrow_products_are() -> None:
 def test_narrow_forecasts_say_that_nothing_was_fitted_on_such_runs() -> None:
     warnings = cast_of(ParallelLayout(), job_of(Recipe.DELAYED)).provenance.warnings
     assert any("fp8: no constant of fake was fitted on such runs" in line for line in warnings)
+
+
+@pytest.mark.parametrize(("utilisation", "count"), [(0.5, 0), (1.0, 0), (1.2, 1)])
+def test_an_impossible_utilisation_is_explained(utilisation: float, count: int) -> None:
+    assert len(utilisation_notes(utilisation)) == count

@@ -112,6 +112,10 @@ for rows to leak in, and these were made with the results before us:
   dead products of a recomputation, that PyTorch gathers repeated heads: each has a source, but the
   search for it began at a row that was off.
 
+* **Repeated runs.** Rows that repeat a fitted run in another release (13 of 86 of
+  `megatron-bridge`, 9 of 133 of `megatron-core`) count here; `megatron-bridge` takes its H100
+  constants from `megatron-core`, whose ten rows stand behind it too.
+
 A stack's interval comes from the errors of its rows here, and is as blind as they are: expect other
 rows to be off by somewhat more."""
 

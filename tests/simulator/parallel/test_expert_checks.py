@@ -111,3 +111,25 @@ def test_a_dense_model_has_no_experts(
 def test_the_refusal_names_what_was_asked() -> None:
     (violation,) = found(tiny_model(), Routing(load_imbalance=1.5, aux_loss=False))
     assert violation.problem.found == "load_imbalance = 1.5, aux_loss = false"
+
+
+@pytest.mark.parametrize(
+    "moe",
+    [
+        {"dispatch_dtype": Dtype.FP8},
+        {"two_step": True},
+        {"overlap": True},
+        {"dispatcher": Dispatcher.ALL_GATHER},
+    ],
+)
+def test_nothing_is_asked_of_tokens_that_stay_at_home(moe: dict[str, object]) -> None:
+    (key,) = moe
+    fix = "leave it out, or ep of 2 or more"
+    assert broken(tiny_mixture(), Routing.model_validate(moe), dp=2) == [(f"job.moe.{key}", fix)]
+
+
+def test_the_busiest_rank_has_at_most_all_tokens() -> None:
+    moe = Routing(load_imbalance=3.0)
+    assert broken(tiny_mixture(), moe, dp=2, ep=2) == [
+        ("job.moe.load_imbalance", "at most 2, or a larger ep")
+    ]

@@ -106,3 +106,11 @@ def test_playing_the_router_visits_as_many_parts(moe: MoeSpec, parts: int) -> No
 def test_parts_are_at_most_those_there_are_and_those_chosen(parts: int, groups: int) -> None:
     moe = replace(DEEPSEEK, groups=groups, groups_per_token=max(1, groups // 2))
     assert 1.0 <= expected_parts(moe, parts) <= min(8, parts) + 1e-9
+
+
+def test_where_each_rank_holds_all_experts_none_is_busier_than_another() -> None:
+    alone = [
+        count_tokens(experts_of(tiny_mixture()), shard_of(moe=Routing(load_imbalance=f)))
+        for f in (1.0, 1.5)
+    ]
+    assert alone[0] == alone[1]

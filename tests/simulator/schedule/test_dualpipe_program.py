@@ -99,3 +99,12 @@ def test_zero_bubble_peaks_are_counted_in_bytes() -> None:
     held = [use.activations for use in cast.memory(layout)]
     assert waiting > kept[1]
     assert held == [2 * kept[0], 2 * waiting]
+
+
+def test_each_copy_of_dualpipe_runs_half_of_the_passes() -> None:
+    # FLOP as the hardware runs them are those of the same parts in a V.
+    flops = [
+        forecaster(layout).estimate(layout).hardware_flops
+        for layout in (PAIR, ParallelLayout(pp=2, vpp=2, schedule=ScheduleName.DUALPIPE_V))
+    ]
+    assert flops[0] == pytest.approx(flops[1])
