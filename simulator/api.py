@@ -138,10 +138,7 @@ class Forecaster:
         run = self._play(step, slowdown)
         timing = Timing(start=run.start, end=run.end)
         mean = (
-            self._mean(
-                layout,
-                lambda s: max(self._play(s, slowdown).end),
-            )
+            self._mean(layout, lambda s: max(self._play(s, slowdown).end))
             if layout.data_parallel is DataParallel.LOCAL_SGD
             else timing.step_time
         )
@@ -270,14 +267,14 @@ class Forecaster:
             for chunk in program.chunks
             for p, n in self.costs.parts(program, chunk.whole)
         )
-        layout = program.layout
-        # DualPipe holds each part of the model twice, and each copy runs half of the passes.
-        passes = program.micro_batches * layout.pipeline.way / layout.pipeline.places
+        layout, pipeline = program.layout, program.layout.pipeline
+        # DualPipe holds each part twice, and each copy runs half of the passes.
+        passes = program.micro_batches * pipeline.way / pipeline.places
         return once * layout.tp * layout.cp * layout.dp * passes
 
     @cached_property
     def provenance(self) -> Provenance:
-        """What all forecasts of this job on this machine are computed from."""
+        """What all forecasts of this job are computed from."""
         return provenance_of(self.model, self.job, self.stack, self.profile)
 
 

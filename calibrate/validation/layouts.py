@@ -10,11 +10,10 @@ from calibrate.validation.cells import Row, SkippedRowError
 from calibrate.validation.practices import practice_of, stage_layers
 from calibrate.validation.savers import savers_of
 from calibrate.validation.software import is_fsdp
-from simulator.parallel.layout import ContextExchange, ParallelLayout, ScheduleName
+from simulator.parallel.layout import ZERO_PARAMETERS, ContextExchange, ParallelLayout, ScheduleName
 from simulator.workload.stack import Stack
 from simulator.workload.stack_choices import AttentionKernel
 
-_FSDP = 3
 _TWO_CHUNKS = 2
 """Chunks a rank where a schedule has several and a row does not say: V shapes and DualPipe have
 two, and so has torchtitan's interleaved schedule by default."""
@@ -166,7 +165,7 @@ def _zero_stage(row: Row, stack: Stack) -> int:
     if stage is not None:
         return stage
     if is_fsdp(stack):
-        stage = _FSDP
+        stage = ZERO_PARAMETERS
     else:
         stage = int(bool(_DISTRIBUTED_OPTIMIZER.search(row.text("optimizer"))))
     row.assume(f"zero_stage = {stage}")

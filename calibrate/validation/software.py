@@ -11,7 +11,7 @@ from calibrate.validation.practices import (
     is_mlperf,
     tensor_overlap,
 )
-from simulator.parallel.layout import ParallelLayout
+from simulator.parallel.layout import ZERO_PARAMETERS, ParallelLayout
 from simulator.workload.stack import Stack, load_stack, stack_names
 from simulator.workload.stack_choices import AttentionKernel, PartitionRule
 
@@ -25,7 +25,6 @@ _GRAPHS = re.compile(r"full|layer", re.I)
 """Whole iterations or layers are launched as one CUDA graph."""
 _GRAPHED_ROUTER = re.compile(r"cuda graphs?\b", re.I)
 """Parts of a layer that are launched as graphs: attention, router, what precedes the exchange."""
-_FSDP = 3
 _NO_OVERLAP = {
     "gradient_reduce": False,
     "parameter_gather": False,
@@ -47,7 +46,7 @@ _GRADIENTS: tuple[tuple[str, Mapping[str, float]], ...] = (
 
 def is_fsdp(stack: Stack) -> bool:
     """Return whether a stack shards parameters and has no half-way stage."""
-    return _FSDP in stack.zero_stages and 1 not in stack.zero_stages
+    return ZERO_PARAMETERS in stack.zero_stages and 1 not in stack.zero_stages
 
 
 class Stacks:

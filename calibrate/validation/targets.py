@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TypeAlias
 
+from calibrate.validation.metrics import SLOW
 from calibrate.validation.records import RowResult
 from calibrate.validation.rows import read_table
 
@@ -19,8 +20,6 @@ _LONG = 16_384
 """Tokens from which a sequence counts as long."""
 _ENOUGH = ("A", "B")
 """Completeness of rows that can be simulated without guessing more than one or two things."""
-_SLOW = 2.0
-"""Measured over predicted above which a row is set apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +120,8 @@ def reached(target: Target, rows: Iterable[tuple[Cells, RowResult]]) -> Reached:
     wanted = [row for cells, row in rows if target.of(cells)]
     pairs = [row.memory if target.memory else row.pair for row in wanted]
     signed = [pair.signed_error for pair in pairs if pair is not None]
-    # Measured more than _SLOW times slower is an error below 1 / _SLOW - 1.
-    kept = [error for error in signed if error >= 1 / _SLOW - 1]
+    # Measured more than SLOW times slower is an error below 1 / SLOW - 1.
+    kept = [error for error in signed if error >= 1 / SLOW - 1]
     centre = fmean if target.memory else median
     return Reached(
         rows=len(signed),

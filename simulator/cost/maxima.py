@@ -7,10 +7,10 @@ from simulator.parallel.groups import Collective
 from simulator.parallel.layout import group_shape
 from simulator.parallel.program import StepProgram
 from simulator.parallel.segments import WHOLE_CHUNK
+from simulator.parallel.work import FP32_BYTES
 from simulator.schedule.tasks import Work, WorkKind
 from simulator.workload.recipes import Maximum
 
-_AMAX_BYTES = 4.0
 _TENSORS_A_LAYER = 8
 """Two operands that are cast in a forward pass of each of four linear layers; a backward pass has
 one, so that this is an upper bound of a message that only its latency decides."""
@@ -40,7 +40,7 @@ def maxima_seconds(program: StepProgram, work: Work, collectives: CollectiveCost
         return 0.0
     group = group_shape(layout.tp * layout.cp * layout.dp, 1, program.domain_size)
     layers = sum(count for _, count in chunk.whole.layers)
-    payload = _AMAX_BYTES * _TENSORS_A_LAYER * layers
+    payload = FP32_BYTES * _TENSORS_A_LAYER * layers
     if group.size == 1 or not layers:
         return 0.0
     return collectives.plan(Collective.ALL_REDUCE, payload, group).seconds

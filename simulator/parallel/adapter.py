@@ -19,10 +19,8 @@ from simulator.hardware.kernel_constants import MemoryClass
 from simulator.parallel.groups import Collective
 from simulator.parallel.shard import Shard
 from simulator.parallel.weights import Linear, Split
-from simulator.parallel.work import CommWork, Piece
+from simulator.parallel.work import ADD_PASSES, CommWork, Piece
 from simulator.workload.operator import Gemm, MemoryBound, backward_gemms
-
-_ADD_PASSES = 3
 
 
 def adapter_forward(linear: Linear, rank: int, shard: Shard) -> list[Piece]:
@@ -117,5 +115,5 @@ def _comm(name: str, collective: Collective, width: int, linear: Linear, shard: 
 
 
 def _add(name: str, elements: float, shard: Shard) -> MemoryBound:
-    moved = _ADD_PASSES * shard.element * elements
+    moved = ADD_PASSES * shard.element * elements
     return MemoryBound(name=name, bytes=moved, kind=MemoryClass.POINTWISE)

@@ -21,12 +21,10 @@ from simulator.parallel.residual import (
     open_branch_forward,
 )
 from simulator.parallel.shard import Shard
-from simulator.parallel.work import Piece
+from simulator.parallel.work import UNFUSED_ROPE_PASSES, Piece
 from simulator.workload.job import LoraTarget, Part
 from simulator.workload.layer import AttentionSpec, LayerSpec, QkNorm
 from simulator.workload.operator import MemoryBound
-
-FP32_BYTES = 4.0
 
 
 def attention_forward(layer: LayerSpec, attention: AttentionSpec, shard: Shard) -> list[Piece]:
@@ -98,7 +96,7 @@ def _linears(hidden: int, attention: AttentionSpec, shard: Shard) -> tuple[Linea
 def _rope(name: str, attention: AttentionSpec, core: Core, shard: Shard) -> list[Piece]:
     """Rotary embedding and per-head norms read and write queries and keys."""
     width = core.query_width + core.key_width
-    passes = 2 * attention.rope * (1 if shard.kernels.fused_rope else 3)
+    passes = 2 * attention.rope * (1 if shard.kernels.fused_rope else UNFUSED_ROPE_PASSES)
     passes += 2 * (attention.qk_norm is not QkNorm.NONE)
     if not passes:
         return []

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from simulator.hardware.kernel_constants import MemoryClass
 from simulator.parallel.attention import (
-    FP32_BYTES,
     attention_backward,
     attention_forward,
 )
@@ -24,7 +23,7 @@ from simulator.parallel.moe import moe_backward, moe_forward
 from simulator.parallel.recompute import recomputation
 from simulator.parallel.residual import norm_backward, norm_forward, open_branch_backward
 from simulator.parallel.shard import Shard
-from simulator.parallel.work import Block, CommWork, PassPair, Piece
+from simulator.parallel.work import FP32_BYTES, Block, CommWork, PassPair, Piece
 from simulator.workload.job import Part
 from simulator.workload.layer import (
     AttentionSpec,

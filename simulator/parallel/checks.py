@@ -12,7 +12,7 @@ from simulator.parallel.expert_checks import EXPERT_FIELDS, expert_problems
 from simulator.parallel.layout import DataParallel, ParallelLayout
 from simulator.parallel.number_checks import NUMBER_FIELDS, number_problems
 from simulator.parallel.partition import head_cost, partition_layers
-from simulator.parallel.reasons import Reason, Violation
+from simulator.parallel.reasons import Reason, Violation, listed
 from simulator.parallel.saver_checks import RECOMPUTE_FIELDS, offload_problems, recompute_problems
 from simulator.parallel.schedule_checks import (
     COPIES_FIELDS,
@@ -38,7 +38,6 @@ __all__ = [
     "violations",
 ]
 
-_MAX_LISTED = 12
 MAX_PASSES = 250_000
 """Forward passes of a step, over all stages; the largest published runs have a tenth of that."""
 
@@ -144,9 +143,9 @@ def _tensor(model: ModelSpec, layout: ParallelLayout) -> Iterator[Violation]:
         heads = model.num_attention_heads
         legal = legal_tensor_sizes(model, heads)
         divisors = [tp for tp in range(1, heads + 1) if heads % tp == 0]
-        fix = f"tp of {_listed(legal)}"
+        fix = f"tp of {listed(legal)}"
         if reason is Reason.HEADS and divisors != legal:
-            fix += f" (by its {heads} query heads alone: {_listed(divisors)})"
+            fix += f" (by its {heads} query heads alone: {listed(divisors)})"
         yield _violation(reason, "layout.tp", found, rule, fix)
 
 
@@ -268,10 +267,6 @@ def _data(stack: Stack, layout: ParallelLayout) -> Iterator[Violation]:
             f"{layout.data_parallel} keeps whole replicas",
             "zero_stage = 0",
         )
-
-
-def _listed(sizes: list[int]) -> str:
-    return ", ".join(map(str, sizes[:_MAX_LISTED]))
 
 
 def _offered(stack: Stack, layout: ParallelLayout) -> Iterator[Violation]:

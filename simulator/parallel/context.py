@@ -18,11 +18,9 @@ from simulator.parallel.core import Core, CorePieces, core_shape
 from simulator.parallel.layout import ContextExchange
 from simulator.parallel.shard import Shard
 from simulator.parallel.unfused import unfused_backward, unfused_forward
-from simulator.parallel.work import Piece
+from simulator.parallel.work import FP32_BYTES, Piece
 from simulator.workload.operator import FlashAttention
 from simulator.workload.stack_choices import AttentionKernel
-
-FP32_BYTES = 4.0
 
 
 def core_forward(core: Core, shard: Shard) -> list[Piece]:

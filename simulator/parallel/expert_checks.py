@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from simulator.errors import Problem
 from simulator.hardware.accelerator import Dtype
 from simulator.parallel.layout import ParallelLayout
+from simulator.parallel.reasons import listed
 from simulator.workload.job import Dispatcher, Routing, TrainingJob
 from simulator.workload.layer import MoeSpec
 from simulator.workload.model import ModelSpec
@@ -18,7 +19,6 @@ from simulator.workload.stack import Stack
 
 EXPERT_FIELDS = ("tp", "cp", "dp", "ep", "etp", "sequence_parallel", "zero_stage", "shard_size")
 """Fields of the layout that decide it."""
-_MAX_LISTED = 12
 _LEAVE_OUT = "leave it out"
 
 
@@ -79,7 +79,7 @@ def _ranks(layout: ParallelLayout) -> Iterator[Problem]:
     if ranks % experts == 0:
         return
     fitting = [ep for ep in range(1, ranks + 1) if ranks % (ep * layout.expert_tp) == 0]
-    fix = f"ep of {_listed(fitting)}" if fitting else "a smaller etp"
+    fix = f"ep of {listed(fitting)}" if fitting else "a smaller etp"
     yield Problem(
         key="layout.ep",
         found=f"ep {layout.ep} x etp {layout.expert_tp} = {experts}",
@@ -189,11 +189,7 @@ def _activation_bytes(job: TrainingJob) -> float:
 
 
 def _divisors(number: int) -> str:
-    return _listed([n for n in range(1, number + 1) if number % n == 0])
-
-
-def _listed(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers[:_MAX_LISTED]))
+    return listed([n for n in range(1, number + 1) if number % n == 0])
 
 
 def _shown(value: object) -> str:

@@ -30,14 +30,10 @@ from simulator.parallel.residual import (
     open_branch_forward,
 )
 from simulator.parallel.shard import Shard
-from simulator.parallel.work import CommWork, Piece
+from simulator.parallel.work import ADD_PASSES, UNFUSED_ROPE_PASSES, CommWork, Piece
 from simulator.workload.job import LoraTarget, Part
 from simulator.workload.layer import LayerSpec, MlaSpec
 from simulator.workload.operator import MemoryBound
-
-_UNFUSED_ROPE = 3
-"""Without a kernel of their own the splits, the rotation and the concatenation each move it."""
-_ADD_PASSES = 3
 
 
 def mla_forward(layer: LayerSpec, mla: MlaSpec, shard: Shard) -> list[Piece]:
@@ -162,7 +158,7 @@ def _rope(name: str, mla: MlaSpec, shard: Shard) -> MemoryBound:
     heads, rotary = mla.num_attention_heads // shard.tp, mla.qk_rope_head_dim
     latent_parts = mla.qk_nope_head_dim + mla.v_head_dim
     channels = heads * (2 * rotary + latent_parts + mla.qk_head_dim + mla.v_head_dim) + rotary
-    passes = 1 if shard.kernels.fused_rope else _UNFUSED_ROPE
+    passes = 1 if shard.kernels.fused_rope else UNFUSED_ROPE_PASSES
     return MemoryBound(
         name=name,
         bytes=passes * shard.element * shard.tokens * channels,
@@ -173,7 +169,7 @@ def _rope(name: str, mla: MlaSpec, shard: Shard) -> MemoryBound:
 
 def _add_gradients(mla: MlaSpec, shard: Shard) -> MemoryBound:
     """Return the sum of the two gradients of the norm's output."""
-    moved = _ADD_PASSES * shard.element * shard.residual_tokens * mla.hidden_size
+    moved = ADD_PASSES * shard.element * shard.residual_tokens * mla.hidden_size
     return MemoryBound(
         name="attention.kv_down.add.backward", bytes=moved, kind=MemoryClass.POINTWISE
     )

@@ -31,12 +31,10 @@ from simulator.parallel.router import router_backward, router_forward
 from simulator.parallel.routing import Tokens, count_tokens
 from simulator.parallel.shard import Shard
 from simulator.parallel.shared_experts import shared_backward, shared_forward
-from simulator.parallel.work import CommWork, Piece
+from simulator.parallel.work import ADD_PASSES, CommWork, Piece
 from simulator.workload.job import LoraTarget, Part
 from simulator.workload.layer import LayerSpec, MoeSpec
 from simulator.workload.operator import Gemm, MemoryBound
-
-_ADD_PASSES = 3
 
 
 def moe_forward(layer: LayerSpec, moe: MoeSpec, shard: Shard) -> list[Piece]:
@@ -139,6 +137,6 @@ def _add_gradients(moe: MoeSpec, shard: Shard) -> Piece:
 
 
 def _sum(name: str, terms: int, moe: MoeSpec, shard: Shard) -> MemoryBound:
-    rows = terms * _ADD_PASSES * shard.residual_tokens
+    rows = terms * ADD_PASSES * shard.residual_tokens
     moved = shard.element * rows * moe.hidden_size
     return MemoryBound(name=name, bytes=moved, kind=MemoryClass.POINTWISE, launches=terms)

@@ -22,14 +22,13 @@ from simulator.parallel.residual import (
     open_branch_forward,
 )
 from simulator.parallel.shard import Shard
-from simulator.parallel.work import Block, PassPair, Piece
+from simulator.parallel.work import ADD_PASSES, Block, PassPair, Piece
 from simulator.workload.job import Part
 from simulator.workload.operator import MemoryBound
 
 _NAME = "mtp.projection"
 _JOIN_PASSES = 4
 """The two halves of 2 h channels are read and the whole is written: 4 passes over h."""
-_ADD_PASSES = 3
 
 
 def mtp_passes(hidden: int, shard: Shard) -> PassPair:
@@ -75,7 +74,7 @@ def _backward(hidden: int, shard: Shard) -> list[Piece]:
         *open_branch_backward(_NAME, 2 * hidden, shard, gemms),
         _rows("mtp.join.backward", _JOIN_PASSES, hidden, shard, MemoryClass.COPY),
         *norm_backward("mtp.hidden_norm", hidden, shard)[:1],
-        _rows("mtp.hidden.grad", _ADD_PASSES, hidden, shard, MemoryClass.POINTWISE),
+        _rows("mtp.hidden.grad", ADD_PASSES, hidden, shard, MemoryClass.POINTWISE),
         *norm_backward("mtp.embedding_norm", hidden, shard)[:1],
     ]
 

@@ -19,11 +19,9 @@ from simulator.hardware.kernel_constants import MemoryClass
 from simulator.parallel.groups import Collective
 from simulator.parallel.shard import Shard
 from simulator.parallel.weights import Linear, Split
-from simulator.parallel.work import CommWork, Piece
+from simulator.parallel.work import FP32_BYTES, CommWork, Piece
 from simulator.workload.operator import MemoryBound
 from simulator.workload.recipes import Maximum, Scaling
-
-_MAXIMUM_BYTES = 4.0
 
 
 def scaling_of(linear: Linear, shard: Shard) -> Scaling | None:
@@ -176,7 +174,7 @@ def _reads(shard: Shard, scaling: Scaling) -> float:
 
 def _shared_maximum(name: str, shard: Shard) -> CommWork:
     one = shard.tensor_comm(name, Collective.ALL_REDUCE, 1, ())
-    return replace(one, payload=_MAXIMUM_BYTES)
+    return replace(one, payload=FP32_BYTES)
 
 
 def _cast(name: str, moved: float, launches: int, linear: Linear) -> MemoryBound:

@@ -36,3 +36,11 @@ class Violation:
 
     reason: Reason
     problem: Problem
+
+
+_MAX_LISTED = 12
+
+
+def listed(sizes: list[int]) -> str:
+    """Return sizes as a message names them: the first dozen."""
+    return ", ".join(map(str, sizes[:_MAX_LISTED]))

@@ -13,12 +13,11 @@ from typing import assert_never
 from simulator.parallel.expert_kernels import CLAMP
 from simulator.parallel.operator_recompute import by_operator
 from simulator.parallel.shard import Shard
-from simulator.parallel.work import Block, CommWork, PassPair, Piece, Recomputation
+from simulator.parallel.work import FP32_BYTES, Block, CommWork, PassPair, Piece, Recomputation
 from simulator.workload.layer import LayerSpec, MlaSpec
 from simulator.workload.operator import FlashAttention, Gemm, MemoryBound
 from simulator.workload.stack_choices import Recompute, RecomputeModule
 
-FP32_BYTES = 4.0
 _PROJECTION = "attention.proj"
 _DOWN = "mlp.down"
 _BEFORE_CORE = tuple(f"attention.{part}" for part in ("norm", "qkv", "rope", "q_", "kv_"))

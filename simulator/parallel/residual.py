@@ -12,17 +12,15 @@ from simulator.hardware.kernel_constants import MemoryClass
 from simulator.parallel.groups import Collective
 from simulator.parallel.quantise import gathered_gradient_element, gathered_input_element
 from simulator.parallel.shard import Shard
-from simulator.parallel.work import Piece
+from simulator.parallel.work import ADD_PASSES, MASK_BYTES, Piece
 from simulator.workload.job import LoraTarget, Part
 from simulator.workload.layer import LayerSpec
 from simulator.workload.operator import Gemm, MemoryBound
 
-MASK_BYTES = 1.0
 _NORM_PASSES, _NORM_BACKWARD_PASSES = 2, 3
 _EAGER_NORM_PASSES = 10
 """Eager RMSNorm in fp32, in 2-byte passes: cast 3, square 4, mean 2, scale 4, cast 3, weight 2,
 less what the cache holds."""
-_ADD_PASSES = 3
 
 
 def norm_forward(name: str, hidden: int, shard: Shard) -> list[Piece]:
@@ -49,7 +47,7 @@ def norm_backward(name: str, hidden: int, shard: Shard) -> list[Piece]:
             launches=2 * eager,
         ),
         MemoryBound(
-            name=f"{name}.residual.grad", bytes=_ADD_PASSES * size, kind=MemoryClass.POINTWISE
+            name=f"{name}.residual.grad", bytes=ADD_PASSES * size, kind=MemoryClass.POINTWISE
         ),
     ]
 
@@ -117,7 +115,7 @@ def add_residual_forward(name: str, layer: LayerSpec, shard: Shard) -> list[Piec
         *pieces,
         MemoryBound(
             name=f"{name}.residual",
-            bytes=(_ADD_PASSES * shard.element + mask) * elements
+            bytes=(ADD_PASSES * shard.element + mask) * elements
             + (split - 1) * 2 * shard.element * elements,
             kind=MemoryClass.POINTWISE,
             launches=split,

@@ -13,12 +13,11 @@ from simulator.parallel.groups import Collective
 from simulator.parallel.layout import Axis
 from simulator.parallel.linear import Linear, linear_backward, linear_forward
 from simulator.parallel.shard import Shard
-from simulator.parallel.work import CommWork, Piece
+from simulator.parallel.work import FP32_BYTES, CommWork, Piece
 from simulator.workload.job import Part
 from simulator.workload.layer import MoeSpec
 from simulator.workload.operator import Gemm, MemoryBound
 
-_FP32_BYTES = 4.0
 _MAP_BYTES = 1.0
 """Of an entry of the (tokens, experts) map of choices."""
 _CHOICE_PASSES, _CHOICE_LAUNCHES = 6, 7
@@ -39,14 +38,14 @@ def router_forward(moe: MoeSpec, shard: Shard) -> list[Piece]:
     The input stays for the weight gradient; so do the scores in fp32 and the map.
     """
     scores = _scores(moe, shard)
-    kept = (_FP32_BYTES + _MAP_BYTES) * scores
+    kept = (FP32_BYTES + _MAP_BYTES) * scores
     pieces = [
         *_uncounted(linear_forward(_linear(moe, shard), shard)),
         _passes("choice", _CHOICE_PASSES, _CHOICE_LAUNCHES, scores, saved=kept),
     ]
     if not shard.job.moe.aux_loss:
         return pieces
-    kept = _FP32_BYTES * scores
+    kept = FP32_BYTES * scores
     loss = _passes("aux_loss", _LOSS_PASSES, _LOSS_LAUNCHES, scores, saved=kept)
     return [*pieces, loss, *_count_reduction(moe, shard)]
 
@@ -87,7 +86,7 @@ def _passes(
 ) -> MemoryBound:
     return MemoryBound(
         name=f"moe.router.{name}",
-        bytes=passes * _FP32_BYTES * scores,
+        bytes=passes * FP32_BYTES * scores,
         kind=MemoryClass.SOFTMAX,
         launches=launches,
         saved=saved,
@@ -107,7 +106,7 @@ def _count_reduction(moe: MoeSpec, shard: Shard) -> list[Piece]:
         CommWork(
             name="moe.router.aux_loss.reduce",
             collective=Collective.ALL_REDUCE,
-            payload=_FP32_BYTES * moe.experts,
+            payload=FP32_BYTES * moe.experts,
             axis=Axis.TENSOR,
             group=shard.tensor_group,
         )

@@ -68,6 +68,21 @@ def segment_matrices(program: StepProgram, segment: Segment) -> Counter[tuple[in
     return Counter(dict(_shapes(program, [segment], routed=False)))
 
 
+def trained_narrow(program: StepProgram, segment: Segment) -> float:
+    """Return a segment's trained weights of narrow linear layers, routed experts apart."""
+    if not program.job.freezes:
+        return segment.narrow
+    layout = program.layout
+    ranks = Ranks(tp=layout.tp, ep=layout.ep, expert_tp=layout.expert_tp)
+    works = [*segment.layers, *([] if segment.mtp is None else [segment.mtp])]
+    return sum(
+        matrix.parameters * count
+        for work, count in works
+        for matrix in layer_matrices(work.layer, ranks)
+        if matrix.narrow and matrix.part is not Part.EXPERTS and program.job.trains(matrix.part)
+    )
+
+
 def state_bytes(program: StepProgram, group: Group) -> float:
     """Return the bytes of a group's optimizer states before ZeRO, master copies apart."""
     rule, element = STATE_RULES[program.job.optimizer], program.numbers.state

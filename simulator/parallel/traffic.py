@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from simulator.parallel.program import StepProgram
 from simulator.parallel.segments import Segment
-from simulator.parallel.states import segment_matrices
+from simulator.parallel.states import segment_matrices, trained_narrow
 
 
 class Payload(NamedTuple):
@@ -44,8 +44,7 @@ def gathered(program: StepProgram, segment: Segment) -> Payload:
         return Payload(rest, numbers.gathered(segment.expert_parameters, segment.narrow_experts))
     narrow = experts = 0.0
     if numbers.narrow_gather != numbers.gather:
-        shapes = segment_matrices(program, segment)
-        narrow = min(float(sum(k * n * c for (k, n), c in shapes.items())), segment.narrow)
+        narrow = trained_narrow(program, segment)
         experts = segment.narrow_experts if segment.trained_experts else 0.0
     return Payload(
         numbers.gathered(segment.trained, narrow),

@@ -9,10 +9,8 @@ from __future__ import annotations
 from simulator.hardware.kernel_constants import GemmLayout, MemoryClass
 from simulator.parallel.core import Core
 from simulator.parallel.shard import Shard
-from simulator.parallel.work import Piece
+from simulator.parallel.work import MASK_BYTES, Piece
 from simulator.workload.operator import Gemm, MemoryBound
-
-MASK_BYTES = 1.0
 
 
 def unfused_forward(core: Core, shard: Shard) -> list[Piece]:

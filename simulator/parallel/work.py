@@ -12,6 +12,14 @@ ROUTER_CHOICE = "moe.router.choice"
 """Beginning of the names of the piece that chooses experts, one a mixture and pass."""
 
 
+FP32_BYTES, MASK_BYTES = 4.0, 1.0
+"""Of a number in fp32, and of an element of a dropout mask."""
+ADD_PASSES = 3
+"""A sum of two tensors reads both and writes one."""
+UNFUSED_ROPE_PASSES = 3
+"""Without a kernel of their own the splits, the rotation and the concatenation each move it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommWork:
     """One collective of `payload` bytes (nccl-tests convention) over `group`.
