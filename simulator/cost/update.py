@@ -99,7 +99,10 @@ def _orthogonalisation(program: StepProgram, group: Group, kernels: KernelCosts)
 
 
 def _newton_schulz_step(k: int, n: int, kernels: KernelCosts) -> float:
-    """Return the products A = X X^T, A A and B X of an (n, m) matrix X, n <= m."""
+    """Return the seconds of one step over an (n, m) matrix X, n <= m.
+
+    A = X X^T (2 n n m FLOP), B = b A + c A A (2 n n n) and X = a X + B X (2 n n m).
+    """
     side, long = sorted((k, n))
     products = ((side, side, long), (side, side, side), (side, long, side))
     gemms = (Gemm(name="muon", m=m, n=n, k=k) for m, n, k in products)

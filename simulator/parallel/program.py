@@ -82,11 +82,6 @@ class StepProgram:
         """Return the parameters of the routed experts of one rank of a stage, before ZeRO."""
         return sum(chunk.whole.expert_parameters for chunk in self.stage_chunks(stage))
 
-    def stage_shard(self, stage: int) -> float:
-        """Return the parameters of one rank of a stage that ZeRO leaves it of all of them."""
-        own = self.stage_parameters(stage) / self.data_group.size
-        return own + self.stage_expert_parameters(stage) / self.expert_data_group.size
-
     def runs_of_stages(self) -> tuple[tuple[int, int], ...]:
         """Return the first and the last of each run of neighbouring stages with equal chunks."""
         return _runs(self.layout.pipeline, tuple(map(id, self.chunks)))

@@ -45,22 +45,4 @@ STATE_RULES: dict[Optimizer, StateRule] = {
 }
 
 NEWTON_SCHULZ_STEPS = 5
-"""Jordan et al. 2024."""
-
-
-def newton_schulz_flops(rows: int, columns: int) -> float:
-    """Return the FLOP of orthogonalising one (rows, columns) matrix, five steps.
-
-    With n <= m its sides, a step is A = X X^T (2 n n m), B = b A + c A A (2 n n n) and
-    X = a X + B X (2 n n m). Source: Jordan et al. 2024, "Muon", zeropower_via_newtonschulz5.
-
-    >>> newton_schulz_flops(10, 100)
-    210000.0
-    """
-    n, m = sorted((rows, columns))
-    return NEWTON_SCHULZ_STEPS * (4.0 * n * n * m + 2.0 * n**3)
-
-
-def states(optimizer: Optimizer) -> int:
-    """Return the numbers that an optimizer keeps for each parameter of a matrix."""
-    return STATE_RULES[optimizer].matrix
+"""Jordan et al. 2024, "Muon", zeropower_via_newtonschulz5."""
