@@ -3,7 +3,10 @@
 VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
-DEV := $(VENV)/.dev-installed
+# With EXTRAS=dev,calibrate (PyTorch) the tests that measure run too; else they skip and say so.
+EXTRAS ?= dev
+comma := ,
+DEV := $(VENV)/.$(subst $(comma),-,$(EXTRAS))-installed
 PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -c constraints.txt
 
 PACKAGES := simulator calibrate hardware_profiles planner reports traincast
@@ -17,7 +20,8 @@ plan: $(RUNTIME)  ## forecast and plan the example run (SCENARIO=file.toml for a
 	@$(BIN)/traincast plan $(SCENARIO)
 
 test: $(DEV)  ## run the tests
-	@$(BIN)/python -m pytest --doctest-modules tests $(PACKAGES) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --doctest-modules tests $(PACKAGES) -m 'not alone' $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests/emulation -m alone -n 0
 
 check: format lint types contracts docs-check test  ## everything that CI checks
 
@@ -68,5 +72,5 @@ $(RUNTIME): pyproject.toml constraints.txt | $(BIN)/python
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	@echo 'Installing into $(VENV) (once; about a minute) ...' >&2
-	@$(PIP_INSTALL) -e '.[dev]'
+	@$(PIP_INSTALL) -e '.[$(EXTRAS)]'
 	@touch $(RUNTIME) $@

@@ -20,17 +20,19 @@ _INTEGERS = ("int", "uint")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One measured cell in one scale-up domain: the median over data types and repeats."""
+    """One measured cell: the median over data types and repeats."""
 
     collective: Collective
     ranks: int
     payload: float
     seconds: float
+    per_domain: int = 0
+    """Ranks in each scale-up domain; 0 is all of them."""
 
     @property
     def group(self) -> GroupShape:
         """The group that was measured."""
-        return GroupShape(size=self.ranks, per_domain=self.ranks)
+        return GroupShape(size=self.ranks, per_domain=self.per_domain or self.ranks)
 
 
 def read_points(table: pd.DataFrame) -> tuple[Point, ...]:

@@ -34,7 +34,7 @@ of the same group's all-gather clearly at 8 ranks and not at 4. B200 does not sh
 LARGE_WEIGHT = 3.0
 """Of payloads of at least 128 MiB: larger ones, which the tables lack, are extrapolated from them.
 Chosen after a look at single-node logs of up to 16 GiB, which therefore validate it weakly."""
-_LARGE = 128 * MIB
+LARGE = 128 * MIB
 _NVLS_BULK = 16 * MIB
 """Payload from which such a group certainly does; below, whichever is faster."""
 
@@ -82,9 +82,9 @@ def fit_collectives(table: pd.DataFrame, links: Links, *, seed: int = 0) -> Coll
     for collective in (*_RINGS, Collective.ALL_TO_ALL):
         points = [point for point in kept if point.collective is collective]
         if points:
-            links = _with(links, _fit_one(collective, points, links))
+            links = with_constants(links, _fit_one(collective, points, links))
     curves = residual_curves(kept, links)
-    links = _with(links, links.constants.model_copy(update={"residual": curves}))
+    links = with_constants(links, links.constants.model_copy(update={"residual": curves}))
     errors = tuple(abs(math.expm1(error)) for error in log_errors(held_out, links))
     return CollectiveFit(
         constants=links.constants, points=len(kept), held_out=held_out, errors=errors
@@ -93,12 +93,12 @@ def fit_collectives(table: pd.DataFrame, links: Links, *, seed: int = 0) -> Coll
 
 def without_residual(links: Links) -> Links:
     """Return the links with the formulas alone, not corrected by measured points."""
-    return _with(links, links.constants.model_copy(update={"residual": ()}))
+    return with_constants(links, links.constants.model_copy(update={"residual": ()}))
 
 
 def log_errors(points: Sequence[Point], links: Links) -> list[float]:
     """Return log(predicted / measured) of each point, with the residual table of `links`."""
-    return [_log_error(point, links) for point in points]
+    return [log_error(point, links) for point in points]
 
 
 def _fit_one(collective: Collective, points: Sequence[Point], links: Links) -> CollectiveConstants:
@@ -115,7 +115,7 @@ def _fit_all_reduce(points: Sequence[Point], links: Links) -> CollectiveConstant
     constants = links.constants
     if not links.in_network_reduction:
         constants = constants.model_copy(update={"nvls": None})
-    if not links.in_network_reduction or not any(map(_in_switch, points)):
+    if not links.in_network_reduction or not any(map(in_switch, points)):
         return _least(
             points, links, _RING_START, lambda x: _ring(constants, Collective.ALL_REDUCE, x)
         )
@@ -126,14 +126,12 @@ def _fit_all_reduce(points: Sequence[Point], links: Links) -> CollectiveConstant
 def _least(
     points: Sequence[Point], links: Links, start: _Floats, rebuild: _Rebuild
 ) -> CollectiveConstants:
-    weights = np.array([LARGE_WEIGHT if p.payload >= _LARGE else 1.0 for p in points])
+    weights = np.array([LARGE_WEIGHT if p.payload >= LARGE else 1.0 for p in points])
 
     def residuals(values: _Floats) -> _Floats:
-        trial = _with(links, rebuild(values))
+        trial = with_constants(links, rebuild(values))
         switch = trial.constants.nvls is not None
-        errors = [
-            _log_error(p, trial, "nvls" if switch and _in_switch(p) else None) for p in points
-        ]
+        errors = [log_error(p, trial, "nvls" if switch and in_switch(p) else None) for p in points]
         weighted: _Floats = weights * np.array(errors)
         return weighted
 
@@ -148,12 +146,14 @@ def _least(
     return rebuild(found.x)
 
 
-def _in_switch(point: Point) -> bool:
+def in_switch(point: Point) -> bool:
+    """Return whether a point is large enough that a switch that reduces certainly does it."""
     large = point.ranks >= NVLS_FROM and point.payload >= _NVLS_BULK
     return large and point.collective is Collective.ALL_REDUCE
 
 
-def _log_error(point: Point, links: Links, algorithm: str | None = None) -> float:
+def log_error(point: Point, links: Links, algorithm: str | None = None) -> float:
+    """Return log(predicted / measured) of a point, by the fastest algorithm or the named one."""
     request = Request(collective=point.collective, payload=point.payload, group=point.group)
     modelled = fastest_plan(request, links, algorithm).seconds
     return math.log(modelled / point.seconds) + log_residual(request, links)
@@ -182,5 +182,6 @@ def _pairwise(constants: CollectiveConstants, logs: _Floats) -> CollectiveConsta
     return constants.model_copy(update={"all_to_all": pairs, "send_recv": single})
 
 
-def _with(links: Links, constants: CollectiveConstants) -> Links:
+def with_constants(links: Links, constants: CollectiveConstants) -> Links:
+    """Return the links with other constants."""
     return replace(links, constants=constants)

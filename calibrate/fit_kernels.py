@@ -181,10 +181,13 @@ def _value(record: FileRecord, name: str) -> float:
 
 def rounded(prior: Constants, values: Mapping[str, float]) -> Constants:
     """Return `prior` with the fitted values as a file will hold them, and checked."""
-    record = with_values(
-        prior, {name: float(f"{value:.{DIGITS}g}") for name, value in values.items()}
-    )
+    record = with_values(prior, four_digits(values))
     return type(prior).model_validate(record.model_dump())
+
+
+def four_digits(values: Mapping[str, float]) -> dict[str, float]:
+    """Return values as a file will hold them; a search must not see such steps."""
+    return {name: float(f"{value:.{DIGITS}g}") for name, value in values.items()}
 
 
 def select(table: GemmTable, rows: Indices) -> GemmTable:

@@ -157,13 +157,13 @@ def _table(values: dict[str, Any]) -> Table:
     return table
 
 
-def _written(key: str, value: float) -> str | float:
-    if isinstance(value, int):
+def _written(key: str, value: float | str) -> str | float:
+    if isinstance(value, int | str):
         return value
     rounded = float(f"{value:.{_DIGITS}g}")
     if key.endswith(("start", "latency", "step")):
         return f"{value / US:.{_DIGITS}g} us" if value > _NEGLIGIBLE else "0 us"
-    return f"{rounded:.0f} B" if key.endswith("bytes") else rounded
+    return f"{rounded:.0f} B" if key.endswith(("bytes", "fill", "burst")) else rounded
 
 
 def _curve(values: dict[str, Any]) -> Table:

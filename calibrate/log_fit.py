@@ -19,6 +19,8 @@ _STEP = 1e-3
 """Relative step of the derivatives: wide enough to see through rounding up to whole waves."""
 _MOST_STEPS = 200
 """Steps after which a search ends in any case; they take 20 to 60."""
+_NORMAL = 1.4826
+"""Standard deviation over the median absolute error of a normal distribution."""
 _HELD_OUT = 5
 """One point in five is left out of a fit."""
 
@@ -32,6 +34,15 @@ class FreeConstant:
     high: float
     spread: float = 1.0
     """Standard deviation of log(value / prior)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Fitted values, and how well the points settle them."""
+
+    values: dict[str, float]
+    uncertainty: dict[str, float]
+    """Standard deviation of the log of each value; at most the spread of its prior."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,14 @@ def fit_constants(
     free: Mapping[str, FreeConstant],
     log_errors: Callable[[dict[str, float]], Array],
 ) -> dict[str, float]:
+    """Return the values of the free constants that make `log_errors` small (see `find`)."""
+    return find(free, log_errors).values
+
+
+def find(
+    free: Mapping[str, FreeConstant],
+    log_errors: Callable[[dict[str, float]], Array],
+) -> Found:
     """Return the values of the free constants that make `log_errors` small.
 
     Minimises the soft-L1 loss of the errors and, for each constant, of
@@ -92,4 +111,35 @@ def fit_constants(
         diff_step=[_STEP],
         max_nfev=_MOST_STEPS,
     )
-    return dict(zip(names, np.exp(prior + found.x - 1).tolist(), strict=True))
+    values = np.exp(prior + found.x - 1).tolist()
+    deviation = np.minimum(_deviations(np.asarray(found.jac), found.fun), spread).tolist()
+    return Found(
+        values=dict(zip(names, values, strict=True)),
+        uncertainty=dict(zip(names, deviation, strict=True)),
+    )
+
+
+def loss_weights(log_errors: Array) -> Array:
+    """Return the weight that the soft loss gives to each point: 1 for one that agrees.
+
+    >>> loss_weights(np.array([0.0, SOFT])).round(2).tolist()
+    [1.0, 0.71]
+    """
+    weights: Array = 1 / np.sqrt(1 + (log_errors / SOFT) ** 2)
+    return weights
+
+
+def _deviations(jacobian: Array, residuals: Array) -> Array:
+    """Return the standard deviations of the logs of the constants at the optimum.
+
+    With H = J'J: H^-1 (s^2 D'D + SOFT^2 P'P) H^-1, where D are the rows of the points, which
+    scatter by s, and P those of the priors, whose residuals are scaled to SOFT.
+    """
+    count = jacobian.shape[1]
+    data, priors = jacobian[:-count], jacobian[-count:]
+    errors = np.abs(residuals[:-count])
+    scatter = _NORMAL * float(np.median(errors)) if errors.size else 0.0
+    inverse = np.linalg.pinv(jacobian.T @ jacobian)
+    middle = scatter**2 * data.T @ data + SOFT**2 * priors.T @ priors
+    deviations: Array = np.sqrt(np.clip(np.diag(inverse @ middle @ inverse), 0.0, None))
+    return deviations

@@ -36,6 +36,7 @@ from simulator.schedule.graph import build_graph
 from simulator.schedule.registry import schedule_options
 from simulator.schedule.shape import graph_shape
 from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph
+from simulator.workload.calibrated import relative_spread, with_software
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
@@ -57,7 +58,7 @@ class Forecaster:
         self, model: ModelSpec, job: TrainingJob, stack: Stack, profile: Profile, world_size: int
     ) -> None:
         self.model, self.job, self.profile = model, job, profile
-        self.stack = stack = with_dtypes(stack, job)
+        self.stack = stack = with_software(with_dtypes(stack, job), profile.constants.software)
         self.world_size = world_size
         self.costs = StepCosts(model, job, stack, profile)
         self._memories = Memories(self.costs)
@@ -211,7 +212,8 @@ class Forecaster:
         seconds = breakdown_of(step.graph, step.costs, timing, stage, factor)
         # The mean step of local SGD averages parameters, at its end, only one time in sync_every.
         seconds[Category.DATA_COMM] -= timing.step_time - step_time
-        spread = (self.stack.fit.spread**2 + self.profile.constants.spread**2) ** 0.5
+        constants = self.profile.constants
+        spread = relative_spread(self.stack, constants.software, constants.spread)
         memory = self._memories.of_stages(step.program)
         notes = host_warnings(step.program.layout, self.stack, self.profile, memory)
         peak = self.profile.accelerator.peak[self.job.precision]

@@ -11,13 +11,23 @@ from simulator.cost.priced import WorkCost
 from simulator.results import Category
 from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph, WorkKind
 
-_SENDS = (WorkKind.SEND_FORWARD, WorkKind.SEND_BACKWARD)
+_SENDS = (
+    WorkKind.SEND_FORWARD,
+    WorkKind.SEND_BACKWARD,
+    WorkKind.EXCHANGE_FORWARD,
+    WorkKind.EXCHANGE_BACKWARD,
+)
 _PASSES = (
     WorkKind.FORWARD,
     WorkKind.BACKWARD,
     WorkKind.BACKWARD_INPUT,
     WorkKind.BACKWARD_WEIGHT,
 )
+_BLOCKING = {
+    **dict.fromkeys(_SENDS, Category.PIPELINE_COMM),
+    **dict.fromkeys((WorkKind.GATHER, WorkKind.REDUCE), Category.DATA_COMM),
+}
+"""What a transfer is where it runs on the compute stream and holds it up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +103,9 @@ def breakdown_of(
             _add(totals, Category.DATA_COMM, data)
             _add(totals, Category.BUBBLE, idle - data)
         cost = costs[graph.work[task]]
-        if graph.works[graph.work[task]].kind in _SENDS:
-            _add(totals, Category.PIPELINE_COMM, timing.end[task] - timing.start[task])
+        held_by = _BLOCKING.get(graph.works[graph.work[task]].kind)
+        if held_by is not None:
+            _add(totals, held_by, timing.end[task] - timing.start[task])
         took = timing.end[task] - timing.start[task]
         factor = took / (cost.seconds or 1.0) if slowdown is None else slowdown
         for category, seconds in cost.by_category.items():

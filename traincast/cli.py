@@ -15,6 +15,7 @@ from typing import Annotated, TextIO
 import typer
 
 from simulator.errors import EXIT_BAD_INPUT, InputError, Problem, TraincastError
+from traincast.commands.calibrate import calibrate
 from traincast.commands.models import models
 from traincast.commands.plan import plan
 from traincast.commands.profiles import profiles
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 for _verb in (plan, simulate, validate, profiles, models, stacks):
     app.command()(_verb)
+app.add_typer(calibrate, name="calibrate")
 
 
 def _show_version(wanted: bool) -> None:

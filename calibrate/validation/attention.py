@@ -36,7 +36,7 @@ class AttentionForecasts:
 
     def predict(self, rows: Sequence[tuple[str, Row]]) -> list[RowResult]:
         """Return the forecast of each row, or why there is none, in order."""
-        windowed = _maybe_windowed([row for _, row in rows])
+        windowed = maybe_windowed([row for _, row in rows])
         return [
             self._predict(name, row, windowed.get(index, ""))
             for index, (name, row) in enumerate(rows)
@@ -94,7 +94,7 @@ def _shape(row: Row) -> AttentionShape:
     )
 
 
-def _maybe_windowed(rows: Sequence[Row]) -> Mapping[int, str]:
+def maybe_windowed(rows: Sequence[Row]) -> Mapping[int, str]:
     """Return the rows, by their place, that may have been timed with a sliding window.
 
     Some tables time each shape with and without a window and do not say which is which: of 4 or

@@ -137,8 +137,8 @@ class Machines:
         if per_node == node.accelerators:
             return profile
         row.assume(f"{profile.name} with {per_node} accelerators a node")
-        resized = {"node": _resized(node, per_node)}
-        return self._changed_machine(profile, ("size", per_node), resized)
+        changed = {"node": resized(node, per_node)}
+        return self._changed_machine(profile, ("size", per_node), changed)
 
     def _load(self, name: str) -> Profile:
         if name not in self._loaded:
@@ -157,7 +157,7 @@ class Machines:
         return found
 
 
-def _resized(node: Node, accelerators: int) -> Node:
+def resized(node: Node, accelerators: int) -> Node:
     """Return `node` with other accelerators, and the network cards that go with them.
 
     A scale-up domain of several nodes stays what it is where whole nodes still fill it.

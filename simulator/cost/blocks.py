@@ -69,7 +69,9 @@ class KernelCosts:
             kind: gemm_constants(profile.constants, kind) for kind in (dtype, self.wide)
         }
         accelerator = profile.constants.accelerator
+        software = profile.constants.software
         self.scale = stack.fit.scale.get(accelerator, 1.0)
+        self.scale *= software.step_scale if software is not None else 1.0
         self.attention_scale = stack.fit.attention.get(accelerator, 1.0)
         narrow = {Dtype.FP8: stack.fit.fp8, Dtype.FP4: stack.fit.fp4}.get(dtype, {})
         self.narrow_scale = narrow.get(accelerator, 1.0)

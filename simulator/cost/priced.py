@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from simulator.cost.blocks import BlockCost
+from simulator.cost.measured import with_compute
 from simulator.cost.plan import CommPlan
+from simulator.hardware.software_constants import MeasuredPass
 from simulator.parallel.work import Block, PassPair
 from simulator.results import Category
 
@@ -21,16 +23,20 @@ class PricedPass:
 
     passes: PassPair
     price: Callable[[Block], BlockCost]
+    measured: MeasuredPass | None = None
+    """What its compute was measured to take."""
 
     @cached_property
     def forward(self) -> BlockCost:
         """Cost of the forward block."""
-        return self.price(self.passes.forward)
+        cost = self.price(self.passes.forward)
+        return cost if self.measured is None else with_compute(cost, self.measured.forward)
 
     @cached_property
     def backward(self) -> BlockCost:
         """Cost of the backward block."""
-        return self.price(self.passes.backward)
+        cost = self.price(self.passes.backward)
+        return cost if self.measured is None else with_compute(cost, self.measured.backward)
 
     @cached_property
     def recompute(self) -> BlockCost:

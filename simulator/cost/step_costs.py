@@ -10,6 +10,7 @@ from simulator.cost.blocks import BlockCost, KernelCosts
 from simulator.cost.collectives.select import CollectiveCosts
 from simulator.cost.host_update import split_update
 from simulator.cost.maxima import maxima_seconds
+from simulator.cost.measured import MeasuredTimes, in_proportion
 from simulator.cost.plan import CommPlan
 from simulator.cost.priced import PricedPass, WorkCost
 from simulator.cost.segment_cache import SegmentCache
@@ -35,6 +36,13 @@ from simulator.workload.model import ModelSpec, Position
 from simulator.workload.stack import Stack
 
 _NOTHING = WorkCost(seconds=0.0, by_category={})
+_TRANSFERS = {
+    WorkKind.SEND_FORWARD: (1, False),
+    WorkKind.SEND_BACKWARD: (-1, False),
+    WorkKind.EXCHANGE_FORWARD: (1, True),
+    WorkKind.EXCHANGE_BACKWARD: (-1, True),
+}
+"""Places that an activation moves on by, and whether another one comes the other way."""
 _ShardKey = tuple[object, ...]
 
 
@@ -46,8 +54,9 @@ class StepCosts:
         self.job = job
         self.stack = stack
         self.profile = profile
-        self.collectives = CollectiveCosts(profile)
+        self.collectives = CollectiveCosts(profile, apart=True)
         self.kernels = KernelCosts(profile, stack, job.precision, self.collectives)
+        self._measured = MeasuredTimes(profile.constants.software, job.precision)
         self.blocks_priced = 0
         self._blocks: dict[_ShardKey, tuple[Block, Block]] = {}
         self._prices: dict[int, tuple[Block, BlockCost]] = {}
@@ -94,7 +103,10 @@ class StepCosts:
         found = self._passes.get(key)
         if found is None:
             passes = with_weight_memory(self._build_passes(program, part), program.shard)
-            found = self._passes[key] = PricedPass(passes=passes, price=self._price)
+            measured = self._measured.find(program, part)
+            found = self._passes[key] = PricedPass(
+                passes=passes, price=self._price, measured=measured
+            )
         return found
 
     def parts(self, program: StepProgram, segment: Segment) -> list[tuple[PricedPass, int]]:
@@ -149,8 +161,10 @@ class StepCosts:
         """Return the cost of a backward block's two parts."""
         found = self._halves.get(id(priced))
         if found is None:
-            of_input, of_weights = split_backward(priced.passes.backward)
-            found = self._halves[id(priced)] = (self._price(of_input), self._price(of_weights))
+            halves = [self._price(half) for half in split_backward(priced.passes.backward)]
+            if priced.measured is not None:
+                halves = in_proportion(halves, priced.measured.backward)
+            found = self._halves[id(priced)] = (halves[0], halves[1])
         return found
 
     def _build_passes(self, program: StepProgram, part: LayerWork | str) -> PassPair:
@@ -185,11 +199,9 @@ class StepCosts:
 
     def _plans(self, program: StepProgram, work: Work) -> tuple[CommPlan, ...]:
         """Return the collectives of a communication work, one after another."""
+        if work.kind in _TRANSFERS:
+            return self._transfer(program, work)
         match work.kind:
-            case WorkKind.SEND_FORWARD:
-                return self._transfer(program, program.place_pair(work.chunk, work.chunk + 1))
-            case WorkKind.SEND_BACKWARD:
-                return self._transfer(program, program.place_pair(work.chunk, work.chunk - 1))
             case WorkKind.TIED_REDUCE:
                 pair = program.stage_pair(0, program.layout.pp - 1)
                 table = float(program.local_vocab) * program.model.hidden_size
@@ -216,9 +228,12 @@ class StepCosts:
             return (plan,)
         return plan, self._plan(collective, payload.experts, program.expert_data_group)
 
-    def _transfer(self, program: StepProgram, pair: GroupShape) -> tuple[CommPlan, ...]:
+    def _transfer(self, program: StepProgram, work: Work) -> tuple[CommPlan, ...]:
         """An activation goes to the next stage, in slices that are then gathered."""
+        way, exchange = _TRANSFERS[work.kind]
+        pair = program.place_pair(work.chunk, work.chunk + way)
         send = self._plan(Collective.SEND_RECV, program.boundary, pair)
+        send = self.collectives.exchanged(send) if exchange else send
         if not program.regathered:
             return (send,)
         group = program.shard.tensor_group

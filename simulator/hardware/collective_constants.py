@@ -7,7 +7,7 @@ that one record serves a machine with another link; latencies are absolute.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -95,22 +95,39 @@ class HostCopyConstants(FileRecord):
 class NetworkConstants(FileRecord):
     """What a collective adds when it leaves the domain; NIC rates stand in the profile.
 
-    With `d` hops in sequence (ring: nodes; tree: 2 log2 nodes) and `w` bytes over one NIC share::
+    With `d` hops in sequence (ring: nodes; tree: 2 log2 nodes), `w` bytes over one NIC share and
+    `m` bytes a hop (ring: a rank's chunk; tree: `w`)::
 
-        T = start + d hop_factor nic.latency + w / share
-            + (bulk_start + d bulk_step) w / (w + bulk_bytes)
+        T = start + d hop (1 + packet_factor m / (m + packet_bytes)) + w / share
+            + (bulk_start + d bulk_step) m / (m + bulk_bytes)
+            + d fill / share m / (m + fill_bytes),    hop = hop_factor nic.latency
+
+    The last term is the filling of the pipeline: a hop passes nothing on before it has a buffer.
     """
 
     start: Seconds = 0.0
     """First hand-shake, once, seconds."""
     hop_factor: float = Field(default=1.0, gt=0)
     """Latency of one hop over the profile's `node.nic.latency`."""
+    packet_factor: float = Field(default=0.0, ge=0)
+    """Latencies of a hop that are added once messages exceed the packets of the low-latency
+    protocols (LL, LL128)."""
+    packet_bytes: Bytes = 1.0
+    """Bytes of a message at which half of `packet_factor` has set in."""
     bulk_start: Seconds = 0.0
     """Added once by the bulk protocol (proxy thread, registration), seconds."""
     bulk_step: Seconds = 0.0
-    """Added at each hop by the bulk protocol (filling of the pipeline), seconds."""
+    """Added at each hop by the bulk protocol, seconds."""
     bulk_bytes: Bytes = 1.0
-    """Bytes over one NIC share at which half of the bulk protocol's cost has set in."""
+    """Bytes of a message at which half of the bulk protocol's cost has set in."""
+    burst: Bytes = 0.0
+    """Bytes that pass faster than a NIC share's rate when the link has been idle (the bucket of a
+    link whose rate is limited by tokens); `w` above counts those behind them."""
+    fill: Bytes = 0.0
+    """Bytes that each hop takes in, at the rate of a NIC share, before it passes them on."""
+    fill_bytes: Bytes = 1.0
+    """Bytes of a message at which half of `fill` is in flight; smaller ones are cut into smaller
+    pieces."""
 
 
 class ResidualCurve(FileRecord):
@@ -153,5 +170,12 @@ class CollectiveConstants(FileRecord):
     send_recv: SendRecvConstants
     host_copy: HostCopyConstants
     network: NetworkConstants
+    algorithms: dict[str, str] = Field(default_factory=dict)
+    """Collective -> the algorithm that the library always takes, by their names; the fastest one
+    where it is not named."""
+    apart: dict[str, Annotated[float, Field(ge=1)]] = Field(default_factory=dict)
+    """Collective -> time on the wire of two ranks that do not start together over that of two that
+    do; 1 where it is not named. In a step ranks never start quite together. gloo sends a rank's
+    readiness to receive behind what it is sending already, so that two that exchange take turns."""
     residual: tuple[ResidualCurve, ...] = ()
     """Correction of the formulas where points were measured, in one scale-up domain."""

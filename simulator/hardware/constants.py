@@ -14,6 +14,7 @@ from simulator.hardware.kernel_constants import (
     GemmConstants,
     MemoryBoundConstants,
 )
+from simulator.hardware.software_constants import SoftwareConstants
 
 _MAIN_BLOCKS = ("gemm", "gemm.bf16", "attention", "memory_bound", "collectives")
 """Blocks of every 16-bit run; "gemm" where all formats are one block."""
@@ -40,6 +41,11 @@ class FitRecord(FileRecord):
     held_out_median_error: float | None = Field(default=None, ge=0)
     """Median of |predicted / measured - 1| on points left out of the fit."""
     held_out_p90_error: float | None = Field(default=None, ge=0)
+    uncertainty: dict[str, float] = Field(default_factory=dict)
+    """Standard deviation of the log of each fitted constant; 0.05 is about 5 %."""
+    used: tuple[str, ...] = ()
+    """Measured points that fitted it, by `calibrate.used_points.digest_of`: a check tells them
+    from points that the fit has not seen."""
 
     @property
     def summary(self) -> str:
@@ -58,6 +64,8 @@ class FittedConstants(FileRecord):
     attention: AttentionConstants
     memory_bound: MemoryBoundConstants
     collectives: CollectiveConstants
+    software: SoftwareConstants | None = None
+    """What a calibration measured of the software; None where nothing was."""
     spread: float = Field(default=0.0, ge=0, lt=1)
     """What these constants add to a stack's `spread`, in squares."""
     fit: tuple[FitRecord, ...] = Field(min_length=1)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -15,6 +19,14 @@ from simulator.hardware.cluster import Fabric, Node
 from simulator.hardware.constants import FittedConstants
 
 PROFILE_FOLDER = Path(__file__).resolve().parents[2] / "hardware_profiles"
+INLINE = "in the profile itself"
+"""`ProfileFile.constants` of a profile that holds its own table of constants."""
+_CONSTANTS = "constants"
+_Read = TypeVar("_Read")
+
+
+def _text_or_table(schema: dict[str, Any]) -> None:
+    schema["type"] = ["string", "object"]
 
 
 class Source(FileRecord):
@@ -45,8 +57,9 @@ class ProfileFile(FileRecord):
     accelerator: Accelerator
     node: Node
     fabric: Fabric
-    constants: str
-    """File of fitted constants, relative to the profile."""
+    constants: str = Field(json_schema_extra=_text_or_table)
+    """File of fitted constants, relative to the profile; or a table `[constants]` that holds what
+    such a file would hold."""
     price: Price = Price()
     source: tuple[Source, ...] = Field(min_length=1)
 
@@ -67,7 +80,7 @@ class Profile(FileRecord):
     machine: ProfileFile
     constants: FittedConstants
     sha256: str
-    """Of both files, so that a result names exactly what it was computed from."""
+    """Of all that was read, so that a result names exactly what it was computed from."""
 
     @property
     def name(self) -> str:
@@ -117,12 +130,44 @@ def load_profile(name_or_path: str, *, relative_to: Path | None = None) -> Profi
         InputError: unknown name, or anything wrong in the profile or its constants.
     """
     path = _profile_path(name_or_path, relative_to)
-    machine = parse_record(ProfileFile, read_toml(path), str(path))
+    table, text = read_toml(path), read_text(path)
+    if isinstance(table.get(_CONSTANTS), dict):
+        return parse_profile(text, str(path))
+    machine = parse_record(ProfileFile, table, str(path))
     constants_path = _constants_path(path, machine)
     constants = parse_record(FittedConstants, read_toml(constants_path), str(constants_path))
-    text = read_text(path) + read_text(constants_path)
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = _digest(text + read_text(constants_path))
     return Profile(machine=machine, constants=constants, sha256=digest)
+
+
+def parse_profile(text: str, where: str) -> Profile:
+    """Return the profile in the text of a file that holds its own table of constants.
+
+    Raises:
+        InputError: with the problems of machine and constants together.
+    """
+    table = tomllib.loads(text)
+    machine, wrong = _problems_of(
+        lambda: parse_record(ProfileFile, {**table, _CONSTANTS: INLINE}, where)
+    )
+    constants, inner = _problems_of(lambda: parse_record(FittedConstants, table[_CONSTANTS], where))
+    wrong += [
+        replace(problem, key=".".join(filter(None, (_CONSTANTS, problem.key)))) for problem in inner
+    ]
+    if machine is None or constants is None:
+        raise InputError(*wrong)
+    return Profile(machine=machine, constants=constants, sha256=_digest(text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _problems_of(read: Callable[[], _Read]) -> tuple[_Read | None, list[Problem]]:
+    try:
+        return read(), []
+    except InputError as error:
+        return None, list(error.problems)
 
 
 def _constants_path(profile: Path, machine: ProfileFile) -> Path:

@@ -56,6 +56,8 @@ class Cutter:
         count = len(kinds)
         works = [self._work(kind, number, count, cut) for number, kind in enumerate(kinds)]
         whole = self._segment(self._counted(works), ends, cut)
+        if cut.first_bucket is not None:
+            return self._bucketed(whole, works, ends, cut, cut.first_bucket)
         held = whole.trained + whole.trained_experts
         buckets = ceil(held / cut.bucket) if cut.bucket else count
         pieces = min(count, buckets)
@@ -72,6 +74,40 @@ class Cutter:
                 alike[key] = self._segment(layers, (first, last), cut)
             segments.append(alike[key])
         return Chunk(whole=whole, segments=tuple(segments))
+
+    def _bucketed(
+        self,
+        whole: Segment,
+        works: list[LayerWork],
+        ends: tuple[bool, bool],
+        cut: Cut,
+        first_bucket: float,
+    ) -> Chunk:
+        """Return a chunk in buckets that are filled from the head backwards.
+
+        Its parts are the embedding, each layer and the head. A bucket closes once it holds as
+        many parameters as its limit, which is another for the one that is ready first.
+        """
+        parts: list[tuple[list[LayerWork], tuple[bool, bool]]] = [
+            *([([], (True, False))] if ends[0] else []),
+            *(([work], (False, False)) for work in works),
+            *([([], (False, True))] if ends[1] else []),
+        ]
+        segments: list[Segment] = []
+        layers: list[LayerWork] = []
+        embedding = head = False
+        for own, (is_first, is_last) in reversed(parts):
+            layers, embedding, head = own + layers, embedding or is_first, head or is_last
+            segment = self._segment(self._counted(layers), (embedding, head), cut)
+            limit = cut.bucket if segments else first_bucket
+            if segment.trained + segment.trained_experts >= limit:
+                segments.append(segment)
+                layers, embedding, head = [], False, False
+        if layers or embedding or head:
+            segments.append(self._segment(self._counted(layers), (embedding, head), cut))
+        if len(segments) <= 1:
+            return Chunk(whole=whole, segments=(whole,))
+        return Chunk(whole=whole, segments=tuple(reversed(segments)))
 
     def _work(self, kind: int, number: int, count: int, cut: Cut) -> LayerWork:
         """Return what is done about the activations of a layer, `number` of a chunk's `count`."""

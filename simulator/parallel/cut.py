@@ -29,6 +29,9 @@ class Cut(NamedTuple):
     """Whether the head finds its table in the embedding of its own stage."""
     bucket: float
     """Parameters of a bucket: infinite for one segment a chunk, 0 for one a layer."""
+    first_bucket: float | None
+    """Parameters at which the first bucket closes where embedding and head are parts of their own;
+    None where they go with the first and the last layer."""
     ranks: Ranks
     lora: Lora | None
     frozen: frozenset[Part]
@@ -69,6 +72,7 @@ def cut_of(
         vocab=vocab,
         shares_table=shares_table,
         bucket=bucket,
+        first_bucket=_first_bucket(stack, bucket),
         ranks=Ranks(tp=layout.tp, ep=layout.ep, expert_tp=layout.expert_tp),
         lora=job.lora,
         frozen=frozenset(part for part in Part if not job.trains(part)),
@@ -79,3 +83,9 @@ def cut_of(
         unit=number if uniform and number else 1,
         offloaded=layout.offload_layers,
     )
+
+
+def _first_bucket(stack: Stack, bucket: float) -> float | None:
+    if stack.first_bucket_parameters is None or bucket == inf:
+        return None
+    return min(bucket, float(stack.first_bucket_parameters))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from simulator.parallel.layout import ScheduleName
 from simulator.parallel.placement import Placement
 from simulator.parallel.segments import WHOLE_CHUNK
 from simulator.schedule.action import Action, ActionKind
@@ -37,6 +38,7 @@ class _Rank:
 
     last_compute: int = NO_TASK
     last_data: int = NO_TASK
+    last_pass: ActionKind | None = None
     gathered: list[int] = field(default_factory=list)
     """Compute tasks that used a gathered segment, in order."""
 
@@ -47,6 +49,11 @@ _WORK_KINDS = {
     ActionKind.BACKWARD_INPUT: WorkKind.BACKWARD_INPUT,
     ActionKind.BACKWARD_WEIGHT: WorkKind.BACKWARD_WEIGHT,
 }
+_TRANSFERS = (
+    (WorkKind.SEND_BACKWARD, WorkKind.SEND_FORWARD),
+    (WorkKind.EXCHANGE_BACKWARD, WorkKind.EXCHANGE_FORWARD),
+)
+"""By whether it is an exchange, and whether it goes forward."""
 _YIELDS_GRADIENTS = (ActionKind.BACKWARD, ActionKind.BACKWARD_WEIGHT)
 
 
@@ -67,6 +74,7 @@ class _Builder:
             ActionKind.BACKWARD: pipeline.sending_back,
         }
         self.sends[ActionKind.BACKWARD_INPUT] = self.sends[ActionKind.BACKWARD]
+        self.data_stream = StreamKind.COMPUTE if shape.blocking_data else StreamKind.DATA
         self.arrival = [NO_TASK] * self.numbers.count
         self.head_gathers: dict[int, list[int]] = {}
         self.chunk_works: dict[int, Work] = {}
@@ -140,6 +148,8 @@ class _Builder:
         place = self.numbers.place[action.stage][action.chunk]
         needed = self.numbers.needed(action)
         arrival = self.arrival[needed] if needed >= 0 else NO_TASK
+        if shape.on_request:
+            arrival = self._request(action, place, arrival)
         forward = action.kind is ActionKind.FORWARD
         gathers_anew = shape.gathers and action.kind is not ActionKind.BACKWARD_WEIGHT
         reduces = action.kind in _YIELDS_GRADIENTS and (
@@ -189,20 +199,40 @@ class _Builder:
         used = self.ranks[stage].gathered
         limit = len(used) - 1 - self.shape.prefetch
         after = used[limit] if limit >= 0 else NO_TASK
-        return self._add(Work(WorkKind.GATHER, stage, place, segment), StreamKind.DATA, after)
+        return self._add(Work(WorkKind.GATHER, stage, place, segment), self.data_stream, after)
 
     def _reduce(self, stage: int, place: int, segment: int, after: int) -> None:
-        self._add(Work(WorkKind.REDUCE, stage, place, segment), StreamKind.DATA, after)
+        self._add(Work(WorkKind.REDUCE, stage, place, segment), self.data_stream, after)
 
     def _send(self, action: Action, place: int, done: int) -> int:
         """Add the transfer to the next stage; return the task after which its data are there."""
-        if not self.sends[action.kind][place]:
+        if self.shape.on_request or not self.sends[action.kind][place]:
             return done
         forward = action.kind is ActionKind.FORWARD
         kind = WorkKind.SEND_FORWARD if forward else WorkKind.SEND_BACKWARD
         stream = StreamKind.COMPUTE if self.shape.blocking_send else StreamKind.SEND
         work = self._chunk_work(kind, place)
         return self._append(work, stream, done, NO_TASK, action.micro_batch)
+
+    def _request(self, action: Action, place: int, produced: int) -> int:
+        """Add the transfer that a pass asks for; return the task after which its data are there.
+
+        It runs on the compute stream of the receiver. In 1F1B sends and receives between two
+        stages are issued together, so that one behind a pass in the other direction is an exchange.
+        """
+        rank, shape = self.ranks[action.stage], self.shape
+        forward = action.kind is ActionKind.FORWARD
+        before, rank.last_pass = rank.last_pass, action.kind
+        source = place - 1 if forward else place + 1
+        if action.kind is ActionKind.BACKWARD_WEIGHT or not 0 <= source < len(self.stages):
+            return produced
+        if not self.sends[action.kind][source]:
+            return produced
+        turns = before is not None and (before is ActionKind.FORWARD) is not forward
+        exchange = turns and shape.schedule is ScheduleName.ONE_F_ONE_B
+        kind = _TRANSFERS[exchange][forward]
+        work = Work(kind, action.stage, source)
+        return self._append(work, StreamKind.COMPUTE, produced, NO_TASK, action.micro_batch)
 
     def _chunk_work(self, kind: WorkKind, place: int) -> Work:
         """Return the work of a whole chunk; one and the same object for all micro-batches."""

@@ -55,6 +55,9 @@ class WorkKind(IntEnum):
     """The part of a backward pass that the stage before waits for."""
     BACKWARD_WEIGHT = 13
     """Weight gradients, put off."""
+    EXCHANGE_FORWARD = 14
+    """`SEND_FORWARD` while the same two ranks send the other way."""
+    EXCHANGE_BACKWARD = 15
 
 
 class Work(NamedTuple):
@@ -94,6 +97,10 @@ class GraphShape:
     """Whether each pass gathers its parameters first (ZeRO-3)."""
     prefetch: int
     blocking_send: bool
+    on_request: bool = False
+    """Whether a transfer runs when its receiver comes to it, which it holds up."""
+    blocking_data: bool = False
+    """Whether ZeRO-3's gathers and reductions hold up compute."""
     tied: bool
     tail: WorkKind
     """What follows the optimizer on the data stream of each chunk; JOIN for nothing."""

@@ -91,6 +91,10 @@ class Overlap(FileRecord):
     """ZeRO-1 parameters are gathered while the first forward pass runs."""
     pipeline_send: bool
     """Pipeline transfers run while the next micro-batch computes."""
+    pipeline_receive: bool = True
+    """A stage's receives are posted before it needs them; false where it asks, and waits, for each
+    when it comes to it, and nothing is sent before it does; `pipeline_send` then counts for
+    nothing."""
     pipeline_slices: bool = True
     """Each tp rank sends its slice of an activation, and the receivers gather them."""
     tensor_backward: bool
@@ -100,6 +104,9 @@ class Overlap(FileRecord):
     tensor_chunks: int = Field(default=1, ge=1, le=64)
     """Chunks in which a tensor-parallel collective and its own GEMM are pipelined (async tensor
     parallelism), in place of `tensor_fraction`: all but the first chunk can hide."""
+    sharded: bool = True
+    """FSDP's gathers and reductions run beside compute; false where each of them blocks (PyTorch
+    on a device without streams)."""
     prefetch: int = Field(default=1, ge=0, le=16)
     """FSDP units gathered ahead of the one that computes."""
     expert_fraction: float = Field(default=0.0, ge=0, le=1)
@@ -218,6 +225,10 @@ class Stack(FileRecord):
     """Whether it can be told how many layers each stage takes."""
     bucket_parameters: int = Field(default=40_000_000, ge=1)
     """Parameters a gradient bucket."""
+    first_bucket_parameters: int | None = Field(default=None, ge=1)
+    """Parameters at which the bucket that is ready first closes (DDP); then buckets are filled
+    from the head backwards, and embedding and head can be buckets, or FSDP units, of their own.
+    None: they go with the last and the first layer."""
     zero_stages: tuple[_ZeroStage, ...] = (0, 1)
     """ZeRO stages that the stack offers."""
     zero_stages_with_pipeline: tuple[_ZeroStage, ...] = (0, 1)

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from simulator.hardware.software_constants import KernelClass
+
+__all__ = [
+    "AttentionKernel",
+    "KernelClass",
+    "PartitionRule",
+    "Recompute",
+    "RecomputeMethod",
+    "RecomputeModule",
+    "ScheduleName",
+    "SelectiveRecompute",
+]
+
 
 class AttentionKernel(StrEnum):
     """How attention scores are computed."""
@@ -92,11 +105,3 @@ class PartitionRule(StrEnum):
     """Embedding and head each count as one layer."""
     BY_COST = "by-cost"
     """Boundaries where the cumulated cost passes each stage's share (nanotron)."""
-
-
-class KernelClass(StrEnum):
-    """Kernels that communication on the same GPU slows down differently."""
-
-    GEMM = "gemm"
-    ATTENTION = "attention"
-    MEMORY_BOUND = "memory_bound"

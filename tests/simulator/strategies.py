@@ -87,8 +87,11 @@ def stacks(draw: st.DrawFn) -> Stack:
             "pipeline_slices": draw(flags),
             "tensor_fraction": draw(st.sampled_from((0.0, 0.5, 1.0))),
             "prefetch": draw(st.integers(0, 2)),
+            "pipeline_receive": draw(flags),
+            "sharded": draw(flags),
         },
         bucket_parameters=draw(st.sampled_from(BUCKETS)),
+        first_bucket_parameters=draw(st.sampled_from((None, *BUCKETS))),
     )
 
 

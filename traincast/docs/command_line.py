@@ -11,6 +11,7 @@ from traincast.cli import app
 from traincast.docs.markdown import cell, code, page, table
 
 _HELP = "--help"
+_HANDED_ON = "-- "
 _EXIT = [
     ["0", "fine"],
     ["1", "nothing satisfies the input (no layout fits), or a check failed"],
@@ -58,13 +59,17 @@ def _section(path: str, command: Any) -> str:
 
 
 def _usage(path: str, command: Any) -> str:
-    words = [path, *(_argument(p) for p in command.params if p.param_type_name == "argument")]
+    arguments = [_argument(p) for p in command.params if p.param_type_name == "argument"]
     options = any(p.param_type_name == "option" and _HELP not in p.opts for p in command.params)
-    return "```text\n" + " ".join([*words, "[OPTIONS]"] if options else words) + "\n```"
+    # What is handed on to another command stands behind `--`, and so behind our own options.
+    own = [argument for argument in arguments if not argument.startswith(_HANDED_ON)]
+    handed_on = [argument for argument in arguments if argument.startswith(_HANDED_ON)]
+    words = [path, *own, *(["[OPTIONS]"] if options else []), *handed_on]
+    return "```text\n" + " ".join(words) + "\n```"
 
 
 def _argument(parameter: Any) -> str:
-    name = str(parameter.metavar or parameter.name.upper())
+    name = str(parameter.metavar or parameter.name.upper()).rstrip(".")
     dots = "..." if parameter.nargs == -1 else ""
     return name + dots if parameter.required else f"[{name}{dots}]"
 
@@ -94,7 +99,8 @@ def _words(parameter: Any) -> str:
     kind = getattr(parameter, "type", None) or parameter.type_descriptor.annotation
     choices = getattr(kind, "choices", None) or getattr(kind, "__members__", {}).values()
     listed = "; one of " + ", ".join(code(_plain(c)) for c in choices) if choices else ""
-    return str(parameter.help or "") + listed
+    words = str(parameter.help or "")
+    return words.rstrip(".") + listed if listed else words
 
 
 def _default(parameter: Any) -> str:

@@ -8,6 +8,8 @@ from functools import partial
 
 from pydantic import BaseModel
 
+from calibrate.plan_file import Plan
+from calibrate.site_file import Site
 from simulator.hardware.constants import FittedConstants
 from simulator.hardware.profile import ProfileFile
 from simulator.parallel.layout import ParallelLayout
@@ -15,6 +17,7 @@ from simulator.scenario import ScenarioFile
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
+from traincast.docs.calibration_files import calibration_page
 from traincast.docs.command_line import cli_page
 from traincast.docs.files import models_page, profiles_page, stacks_page
 from traincast.docs.machine_output import plan_page, validation_page
@@ -76,6 +79,19 @@ FILE_PAGES = (
         "Shipped: [stacks.md](stacks.md).",
     ),
     FilePage(
+        name="measuring-plan",
+        record=Plan,
+        title="The measuring plan",
+        intro="What `traincast calibrate run --plan FILE.toml` measures. Shipped: `quick`, "
+        "`standard` and `full`, in `calibrate/plans/`.",
+    ),
+    FilePage(
+        name="site",
+        record=Site,
+        title="The site file",
+        intro="What `traincast calibrate launch --slurm FILE.toml` needs to know of a cluster.",
+    ),
+    FilePage(
         name="layout",
         record=ParallelLayout,
         title="The layout table",
@@ -102,6 +118,7 @@ LISTS: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "validation-json.md": validation_page,
     "plan-json.md": plan_page,
+    "calibration-files.md": calibration_page,
 }
 
 

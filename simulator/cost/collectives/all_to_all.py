@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.plan import CommPlan, LinkKind
 from simulator.hardware.collective_constants import PairwiseConstants
 
@@ -34,8 +34,7 @@ def pairwise(request: Request, links: Links) -> CommPlan:
         return request.plan("pairwise", flow(LinkKind.SCALE_UP, fixed, wire, inside))
     fixed += network_latency(links, 1.0, nic_bytes)
     inside = inside if group.per_domain > 1 else 0.0
-    seconds = max(inside, nic_bytes / links.nic_share)
-    return request.plan("pairwise", flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds))
+    return request.plan("pairwise", across(links, fixed, nic_bytes, inside))
 
 
 def two_step(request: Request, links: Links) -> CommPlan:
@@ -53,15 +52,15 @@ def two_step(request: Request, links: Links) -> CommPlan:
     nic_bytes = (group.domains - 1) * message * request.network_share
     fixed = _latency(constants, group.domains - 1, message)
     fixed += network_latency(links, 1.0, nic_bytes)
-    across = flow(LinkKind.SCALE_OUT, fixed, nic_bytes, nic_bytes / links.nic_share)
+    outside = across(links, fixed, nic_bytes)
     if group.per_domain == 1:
-        return request.plan("two_step", across)
+        return request.plan("two_step", outside)
     chunk = request.payload / group.per_domain
     wire = (group.per_domain - 1) * chunk
     seconds = (wire / constants.efficiency + chunk * constants.chunk_cost) / links.bandwidth
     fixed = _latency(constants, group.per_domain - 1, chunk)
     inside = flow(LinkKind.SCALE_UP, fixed, wire, seconds)
-    return request.plan("two_step", inside, across)
+    return request.plan("two_step", inside, outside)
 
 
 def _latency(constants: PairwiseConstants, peers: int, chunk: float) -> float:

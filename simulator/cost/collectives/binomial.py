@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.collectives.ring import ring_constants, ring_latency, scale_up_seconds
 from simulator.cost.plan import CommPhase, CommPlan, LinkKind
 
@@ -17,16 +17,14 @@ def binomial(request: Request, links: Links) -> CommPlan:
     operations in MPICH", section 4.2.
     """
     group = request.group
-    across = (group.domains - 1).bit_length()
+    outside = (group.domains - 1).bit_length()
     inside = (group.per_domain - 1).bit_length()
     constants = ring_constants(links.constants, request.collective)
     phases: list[CommPhase] = []
     start = constants.start
-    if across:
-        nic_bytes = across * request.payload
-        fixed = start + network_latency(links, across, request.payload)
-        seconds = nic_bytes / links.nic_share
-        phases.append(flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds))
+    if outside:
+        fixed = start + network_latency(links, outside, request.payload)
+        phases.append(across(links, fixed, outside * request.payload))
         start = 0.0
     if inside:
         wire = inside * request.payload

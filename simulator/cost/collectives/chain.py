@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.collectives.ring import ring_constants, ring_latency, scale_up_seconds
 from simulator.cost.plan import CommPlan, LinkKind
 
@@ -23,5 +23,5 @@ def chain(request: Request, links: Links) -> CommPlan:
         return request.plan("chain", flow(LinkKind.SCALE_UP, fixed, wire, seconds))
     nic_bytes = wire / group.per_domain
     fixed += network_latency(links, crossing, nic_bytes)
-    seconds = max(seconds if group.per_domain > 1 else 0.0, nic_bytes / links.nic_share)
-    return request.plan("chain", flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds))
+    inside = seconds if group.per_domain > 1 else 0.0
+    return request.plan("chain", across(links, fixed, nic_bytes, inside))

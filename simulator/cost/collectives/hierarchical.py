@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.collectives.ring import ring_latency, scale_up_seconds
 from simulator.cost.plan import CommPhase, CommPlan, LinkKind
 from simulator.hardware.collective_constants import RingConstants
@@ -19,17 +19,13 @@ def hierarchical(request: Request, links: Links) -> CommPlan:
     group, constants = request.group, links.constants
     steps = 2.0 * (group.domains - 1)
     nic_bytes = steps / group.size * request.payload
-    across = flow(
-        LinkKind.SCALE_OUT,
-        constants.all_reduce.start + network_latency(links, steps, nic_bytes),
-        nic_bytes,
-        nic_bytes / links.nic_share,
-    )
+    fixed = constants.all_reduce.start + network_latency(links, steps, nic_bytes / steps)
+    outside = across(links, fixed, nic_bytes)
     if group.per_domain == 1:
-        return request.plan("hierarchical", across)
+        return request.plan("hierarchical", outside)
     scatter = _inside(constants.reduce_scatter, request, links)
     gather = _inside(constants.all_gather, request, links)
-    return request.plan("hierarchical", scatter, across, gather)
+    return request.plan("hierarchical", scatter, outside, gather)
 
 
 def _inside(constants: RingConstants, request: Request, links: Links) -> CommPhase:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.plan import CommPhase, CommPlan, LinkKind
 
 
@@ -28,5 +28,4 @@ def _through_the_centre(request: Request, links: Links) -> CommPhase:
         return flow(LinkKind.SCALE_UP, constants.start, wire, inside)
     nic_bytes = (group.size - group.per_domain) * request.payload
     fixed = constants.start + network_latency(links, 1.0, nic_bytes)
-    seconds = max(inside, nic_bytes / links.nic_share)
-    return flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds)
+    return across(links, fixed, nic_bytes, inside)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from simulator.cost.collectives.all_to_all import pairwise, two_step
 from simulator.cost.collectives.binomial import binomial
 from simulator.cost.collectives.chain import chain
+from simulator.cost.collectives.gloo import gloo_broadcast, gloo_reduce_scatter
 from simulator.cost.collectives.hierarchical import hierarchical
 from simulator.cost.collectives.host_copy import host_copy
 from simulator.cost.collectives.nvls import nvls
@@ -74,6 +75,14 @@ ALGORITHMS: dict[str, Algorithm] = {
     ),
     "chain": Algorithm(build=chain, collectives=_ROOTED),
     "binomial": Algorithm(build=binomial, collectives=_ROOTED),
+    "gloo_reduce_scatter": Algorithm(
+        build=gloo_reduce_scatter,
+        collectives=frozenset({Collective.REDUCE_SCATTER}),
+        automatic=False,
+    ),
+    "gloo_broadcast": Algorithm(
+        build=gloo_broadcast, collectives=frozenset({Collective.BROADCAST}), automatic=False
+    ),
     "direct": Algorithm(build=direct, collectives=frozenset({Collective.SEND_RECV})),
     "host_copy": Algorithm(build=host_copy, collectives=frozenset({Collective.HOST_COPY})),
     "parameter_server": Algorithm(build=parameter_server, collectives=_ALL_REDUCE, automatic=False),

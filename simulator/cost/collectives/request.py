@@ -76,13 +76,29 @@ def flow(link: LinkKind, fixed: float, wire_bytes: float, seconds: float) -> Com
     return CommPhase(link=link, fixed=fixed, wire_bytes=wire_bytes, rate=wire_bytes / seconds)
 
 
-def network_latency(links: Links, hops: float, nic_bytes: float) -> float:
+def across(links: Links, fixed: float, nic_bytes: float, inside: float = 0.0) -> CommPhase:
+    """Return a phase of `fixed` seconds and `nic_bytes` over one NIC share.
+
+    It takes at least the `inside` seconds that the scale-up links need beside it. What passes as
+    a burst costs nothing and loads nothing.
+    """
+    behind = max(0.0, nic_bytes - links.constants.network.burst)
+    seconds = max(inside, behind / links.nic_share)
+    return flow(LinkKind.SCALE_OUT, fixed, behind or nic_bytes, seconds)
+
+
+def network_latency(links: Links, hops: float, message: float) -> float:
     """Return the seconds that `hops` messages in sequence between nodes add to a collective.
 
-    `nic_bytes` are those over one NIC share; the formula is that of `NetworkConstants`.
+    `message` is the bytes of one of them over one NIC share: of a ring a chunk, of a tree all that
+    the share carries. The formula is that of `NetworkConstants`.
     """
     network = links.constants.network
-    bulk = nic_bytes / (nic_bytes + network.bulk_bytes)
+    bulk = message / (message + network.bulk_bytes)
+    packets = message / (message + network.packet_bytes)
     once: float = network.start + bulk * network.bulk_start
-    each: float = links.hop + bulk * network.bulk_step
+    each: float = links.hop * (1.0 + network.packet_factor * packets) + bulk * network.bulk_step
+    if network.fill:
+        flying = message / (message + network.fill_bytes)
+        each += flying * network.fill / links.nic_share
     return once + hops * each

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from dataclasses import replace
 
 from simulator.cost.collectives.request import Links, Request
 from simulator.cost.plan import CommPlan
-from simulator.hardware.collective_constants import ResidualCurve
+from simulator.hardware.collective_constants import CollectiveConstants, ResidualCurve
 
+_PAIR = 2
 _FADE_OCTAVES = 3.0
 """Doublings of the payload, beyond the last measured one, over which a correction fades to 0."""
 
@@ -62,6 +64,15 @@ def corrected(plan: CommPlan, log_ratio: float) -> CommPlan:
         group=plan.group,
         phases=phases,
     )
+
+
+def taking_turns(plan: CommPlan, constants: CollectiveConstants) -> CommPlan:
+    """Return the plan of two ranks that do not start together; see `CollectiveConstants.apart`."""
+    factor = constants.apart.get(plan.collective.value, 1.0)
+    if factor == 1.0 or plan.group.size != _PAIR:
+        return plan
+    phases = tuple(replace(phase, rate=phase.rate / factor) for phase in plan.phases)
+    return replace(plan, phases=phases)
 
 
 def _at(curve: ResidualCurve, payload: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.plan import CommPlan, LinkKind
 from simulator.hardware.collective_constants import CollectiveConstants, RingConstants
 from simulator.parallel.groups import Collective
@@ -31,10 +31,9 @@ def ring(request: Request, links: Links) -> CommPlan:
     crossing = steps / group.per_domain
     nic_bytes = wire / group.per_domain
     fixed = ring_latency(constants, steps - crossing, wire)
-    fixed += network_latency(links, crossing, nic_bytes)
+    fixed += network_latency(links, crossing, chunk)
     inside = seconds if group.per_domain > 1 else 0.0
-    seconds = max(inside, nic_bytes / links.nic_share)
-    return request.plan("ring", flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds))
+    return request.plan("ring", across(links, fixed, nic_bytes, inside))
 
 
 def ring_constants(constants: CollectiveConstants, collective: Collective) -> RingConstants:

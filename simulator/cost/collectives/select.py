@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from simulator.cost.collectives.registry import ALGORITHMS
 from simulator.cost.collectives.request import Links, Request, links_of
-from simulator.cost.collectives.residual import corrected, log_residual
+from simulator.cost.collectives.residual import corrected, log_residual, taking_turns
 from simulator.cost.plan import CommPlan
 from simulator.errors import InputError, Problem
 from simulator.files import nearest
@@ -40,10 +40,11 @@ def plan_collective(
 class CollectiveCosts:
     """The plans of one machine, each computed once; owned by whoever asks for many."""
 
-    __slots__ = ("_links", "_names", "_plans", "_profile")
+    __slots__ = ("_apart", "_links", "_names", "_plans", "_profile")
 
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+    def __init__(self, profile: Profile, *, apart: bool = False) -> None:
+        """`apart`: ranks do not start together, as in a training step."""
+        self._profile, self._apart = profile, apart
         self._links = links_of(profile)
         self._names: dict[tuple[Collective, GroupShape], list[str]] = {}
         self._plans: dict[_Key, CommPlan] = {}
@@ -69,9 +70,10 @@ class CollectiveCosts:
         return plan
 
     def _compute(self, request: Request, algorithm: str | None) -> CommPlan:
-        if algorithm is not None and algorithm not in ALGORITHMS:
-            rule, fix = "is not a collective algorithm", nearest(algorithm, list(ALGORITHMS))
-            raise InputError(Problem(where=algorithm, rule=rule, fix=fix))
+        named = algorithm or self._links.constants.algorithms.get(request.collective.value)
+        if named is not None and named not in ALGORITHMS:
+            rule, fix = "is not a collective algorithm", nearest(named, list(ALGORITHMS))
+            raise InputError(Problem(where=named, rule=rule, fix=fix))
         alone = request.group.size == 1 and request.collective is not Collective.HOST_COPY
         if alone:
             return request.plan(algorithm or "none")
@@ -79,7 +81,13 @@ class CollectiveCosts:
             # Raises the error that says what is missing where there is no NIC.
             assert self._profile.nic_bandwidth > 0
         plan = _fastest(request, self._links, self._candidates(request, algorithm))
-        return corrected(plan, log_residual(request, self._links))
+        plan = corrected(plan, log_residual(request, self._links))
+        alone = request.collective is Collective.SEND_RECV
+        return self.exchanged(plan) if self._apart and not alone else plan
+
+    def exchanged(self, plan: CommPlan) -> CommPlan:
+        """Return the plan of ranks that send both ways and did not start together."""
+        return taking_turns(plan, self._links.constants)
 
     def _candidates(self, request: Request, algorithm: str | None) -> list[str]:
         if algorithm is not None:
@@ -111,6 +119,7 @@ def algorithms_for(collective: Collective, group: GroupShape, profile: Profile) 
 
 def _candidates(request: Request, links: Links, algorithm: str | None) -> list[str]:
     serving = _serving(request.collective, request.group, links)
+    algorithm = algorithm or links.constants.algorithms.get(request.collective.value)
     if algorithm is None:
         return [name for name in serving if ALGORITHMS[name].automatic]
     if algorithm in serving:

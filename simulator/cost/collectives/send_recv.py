@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.plan import CommPlan, LinkKind
 
 
@@ -16,5 +16,4 @@ def direct(request: Request, links: Links) -> CommPlan:
         seconds = wire / (constants.efficiency * links.bandwidth)
         return request.plan("direct", flow(LinkKind.SCALE_UP, constants.start, wire, seconds))
     fixed = constants.start + network_latency(links, 1.0, wire)
-    seconds = wire / links.nic_share
-    return request.plan("direct", flow(LinkKind.SCALE_OUT, fixed, wire, seconds))
+    return request.plan("direct", across(links, fixed, wire))

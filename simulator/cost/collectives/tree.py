@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from simulator.cost.collectives.nvls import nvls_seconds
-from simulator.cost.collectives.request import Links, Request, flow, network_latency
+from simulator.cost.collectives.request import Links, Request, across, network_latency
 from simulator.cost.collectives.ring import ring_latency, scale_up_seconds
-from simulator.cost.plan import CommPlan, LinkKind
+from simulator.cost.plan import CommPlan
 from simulator.parallel.groups import GroupShape
 
 _PAIR = 2
@@ -26,8 +26,7 @@ def tree(request: Request, links: Links) -> CommPlan:
     fixed = ring_latency(constants, steps, wire)
     fixed += network_latency(links, tree_hops(group), nic_bytes)
     inside = scale_up_seconds(constants, links.bandwidth, wire, 0.0)
-    seconds = max(inside, nic_bytes / links.nic_share)
-    return request.plan("tree", flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds))
+    return request.plan("tree", across(links, fixed, nic_bytes, inside))
 
 
 def nvls_tree(request: Request, links: Links) -> CommPlan:
@@ -40,8 +39,7 @@ def nvls_tree(request: Request, links: Links) -> CommPlan:
     nic_bytes = tree_bytes(request.payload, group)
     fixed = nvls.start + network_latency(links, tree_hops(group), nic_bytes)
     inside = nvls_seconds(nvls, links.bandwidth, request.payload, group.per_domain)
-    seconds = max(inside, nic_bytes / links.nic_share)
-    return request.plan("nvls_tree", flow(LinkKind.SCALE_OUT, fixed, nic_bytes, seconds))
+    return request.plan("nvls_tree", across(links, fixed, nic_bytes, inside))
 
 
 def tree_hops(group: GroupShape) -> float:

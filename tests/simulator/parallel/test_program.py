@@ -85,16 +85,21 @@ def test_all_layers_stand_on_some_stage(tp: int, pp: int, dp: int) -> None:
     counts=st.lists(st.integers(0, 4), min_size=1, max_size=4).filter(any),
     zero_stage=st.integers(0, 3),
     bucket=st.sampled_from((1, 60_000, 10**9)),
+    first=st.sampled_from((None, 1, 10**9)),
     overlaps=st.booleans(),
 )
 def test_segments_of_a_chunk_add_up_to_it(
-    counts: list[int], zero_stage: int, bucket: int, overlaps: bool
+    counts: list[int], zero_stage: int, bucket: int, first: int | None, overlaps: bool
 ) -> None:
     model = tiny_model(num_hidden_layers=sum(counts))
     layout = ParallelLayout(
         pp=len(counts), dp=2, zero_stage=zero_stage, layers_per_stage=tuple(counts)
     )
-    stack = fake_stack(bucket_parameters=bucket, overlap={"gradient_reduce": overlaps})
+    stack = fake_stack(
+        bucket_parameters=bucket,
+        first_bucket_parameters=first,
+        overlap={"gradient_reduce": overlaps},
+    )
     program = program_of(layout, model=model, stack=stack)
     assert [sum(s.parameters for s in chunk.segments) for chunk in program.chunks] == [
         pytest.approx(chunk.whole.parameters) for chunk in program.chunks
@@ -124,6 +129,41 @@ def test_overlapped_gradients_travel_in_buckets_of_the_size_of_the_stack() -> No
     stack = fake_stack(overlap=overlap, bucket_parameters=170_000)
     (chunk,) = program_of(ParallelLayout(dp=2), stack=stack).chunks
     assert [sum(n for _, n in segment.layers) for segment in chunk.segments] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("first", "bucket", "cut"),
+    [
+        # Tables of 66 thousand, layers of 50 thousand parameters.
+        (1, 1, ["embedding", "layer", "layer", "layer", "layer", "head"]),
+        (1, 10**9, ["embedding layer layer layer layer", "head"]),
+        (10**9, 10**9, ["embedding layer layer layer layer head"]),
+        (1, 90_000, ["embedding", "layer layer", "layer layer", "head"]),
+        (100_000, 10**9, ["embedding layer layer layer", "layer head"]),
+    ],
+)
+def test_buckets_are_filled_from_the_head_backwards(
+    first: int, bucket: int, cut: list[str]
+) -> None:
+    stack = fake_stack(
+        overlap={"gradient_reduce": True}, bucket_parameters=bucket, first_bucket_parameters=first
+    )
+    (chunk,) = program_of(ParallelLayout(dp=2), stack=stack).chunks
+    names = [
+        [
+            *["embedding"] * segment.embedding,
+            *["layer"] * sum(n for _, n in segment.layers),
+            *["head"] * segment.head,
+        ]
+        for segment in chunk.segments
+    ]
+    assert [" ".join(part) for part in names] == cut
+
+
+def test_ends_are_units_of_their_own_where_parameters_are_sharded() -> None:
+    stack = fake_stack(first_bucket_parameters=10**9)
+    (chunk,) = program_of(ParallelLayout(dp=2, zero_stage=3), stack=stack).chunks
+    assert [len(segment.layers) for segment in chunk.segments] == [0, 1, 1, 1, 1, 0]
 
 
 def test_a_pipeline_rank_holds_every_pp_th_chunk() -> None:

@@ -31,6 +31,7 @@ def graph_shapes(draw: st.DrawFn) -> GraphShape:
         gathers=draw(st.booleans()),
         prefetch=draw(st.integers(0, 2)),
         blocking_send=draw(st.booleans()),
+        blocking_data=draw(st.booleans()),
         tied=draw(st.booleans()) and pp > 1,
         tail=draw(st.sampled_from((WorkKind.JOIN, WorkKind.GATHER_CHUNK, WorkKind.BROADCAST))),
         head_gather=draw(st.booleans()),
@@ -203,6 +204,37 @@ def test_overlapped_transfers_delay_only_the_first_micro_batch() -> None:
     shape = bare_shape(ScheduleName.GPIPE, 2, 1, 3)
     seconds = {WorkKind.FORWARD: 2.0, WorkKind.SEND_FORWARD: 1.0}
     assert seconds_of(shape, seconds) == 2 + 1 + 3 * 2
+
+
+def test_a_receiver_that_asks_waits_for_each_transfer() -> None:
+    shape = replace(bare_shape(ScheduleName.GPIPE, 2, 1, 3), on_request=True)
+    seconds = {WorkKind.FORWARD: 2.0, WorkKind.SEND_FORWARD: 1.0}
+    # The second stage receives (1) and computes (2) each of three, from the end of the first.
+    assert seconds_of(shape, seconds) == 2 + 3 * (1 + 2)
+
+
+def test_sends_of_one_forward_one_backward_are_exchanges_between_its_ends() -> None:
+    shape = replace(bare_shape(ScheduleName.ONE_F_ONE_B, 2, 1, 3), on_request=True)
+    graph = build_graph(shape)
+    kinds = (
+        WorkKind.SEND_FORWARD,
+        WorkKind.EXCHANGE_FORWARD,
+        WorkKind.SEND_BACKWARD,
+        WorkKind.EXCHANGE_BACKWARD,
+    )
+    # The first activation comes alone, and so does the last gradient.
+    assert [count(graph, kind) for kind in kinds] == [1, 2, 1, 2]
+
+
+def test_gathers_and_reductions_that_block_add_to_compute() -> None:
+    seconds = {
+        WorkKind.FORWARD: 1.0,
+        WorkKind.BACKWARD: 2.0,
+        WorkKind.GATHER: 3.0,
+        WorkKind.REDUCE: 5.0,
+    }
+    shape = replace(ZERO_3, blocking_data=True)
+    assert seconds_of(shape, seconds) == LAYERS * (3 + 1 + 3 + 2 + 5)
 
 
 def test_tied_embedding_is_reduced_after_both_ends_are_done() -> None:

@@ -49,7 +49,14 @@ CURVED = CONSTANTS.model_copy(
         ),
         "host_copy": HostCopyConstants(start=10 * US, efficiency=0.8),
         "network": NetworkConstants(
-            start=1 * US, bulk_start=10 * US, bulk_step=20 * US, bulk_bytes=1e5
+            start=1 * US,
+            packet_factor=0.5,
+            packet_bytes=5e3,
+            bulk_start=10 * US,
+            bulk_step=20 * US,
+            bulk_bytes=1e5,
+            fill=1e6,
+            fill_bytes=2e5,
         ),
         "residual": (
             ResidualCurve(op="all_gather", ranks=8, payload=(1e3, 1e6), log_ratio=(0.1, 0.2)),

@@ -129,6 +129,8 @@ WIRE: dict[str, Callable[[float, int, int], float]] = {
     "binomial": lambda s, n, r: math.ceil(math.log2(n)) * s,
     "direct": lambda s, n, r: s,
     "parameter_server": lambda s, n, r: 2 * (n - 1) * s,
+    "gloo_reduce_scatter": lambda s, n, r: 2 * (n - 1) / n * s,
+    "gloo_broadcast": lambda s, n, r: sum(range(math.ceil(math.log2(n)) + 1)) * s,
     TO_HOST: lambda s, n, r: s,
 }
 NIC: dict[str, Callable[[float, int, int], float]] = {
@@ -143,6 +145,8 @@ NIC: dict[str, Callable[[float, int, int], float]] = {
     "binomial": lambda s, n, r: math.ceil(math.log2(n / r)) * s,
     "direct": lambda s, n, r: s,
     "parameter_server": lambda s, n, r: 2 * (n - r) * s,
+    "gloo_reduce_scatter": lambda s, n, r: 2 * (n - 1) / n * s / r,
+    "gloo_broadcast": lambda s, n, r: sum(range(math.ceil(math.log2(n)) + 1)) * s,
     TO_HOST: lambda s, n, r: s,
 }
 
@@ -187,7 +191,7 @@ def _rescaled(second: float, byte: float) -> CollectiveConstants:
             return tuple(item * byte for item in value)
         if isinstance(value, float) and key.endswith(("start", "latency", "step")):
             return value * second
-        if isinstance(value, float) and key.endswith("bytes"):
+        if isinstance(value, float) and key.endswith(("bytes", "fill", "burst")):
             return value * byte
         return value
 

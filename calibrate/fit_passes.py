@@ -1,0 +1,75 @@
+"""Passes over parts of a model that were timed by themselves, as a forecast looks them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from calibrate.fit_kernels import DIGITS
+from calibrate.points import LayerPart, LayerPoint
+from calibrate.predict_steps import model_of
+from calibrate.records import Record
+from simulator.hardware.software_constants import MeasuredPart, MeasuredPass
+from simulator.workload.attention_blocks import AttentionSpec
+from simulator.workload.mlp_blocks import MlpSpec
+from simulator.workload.model import ModelSpec
+
+
+def measured_passes(records: Iterable[Record]) -> Iterator[MeasuredPass]:
+    """Yield each part of which both passes were measured, by as many ranks at once as there are.
+
+    The more ranks of a host are busy, the more is it as in training.
+    """
+    found: dict[LayerPoint, dict[bool, float]] = {}
+    for record in sorted(records, key=_ranks):
+        point = record.point
+        if isinstance(point, LayerPoint) and record.seconds is not None:
+            forward = point.model_copy(update={"backward": False, "ranks": 1})
+            found.setdefault(forward, {})[point.backward] = record.seconds
+    for point, times in found.items():
+        if len(times) > 1 and point.part is not LayerPart.OPTIMIZER:
+            measured = _measured_pass(point, forward=times[False], backward=times[True])
+            if measured is not None:
+                yield measured
+
+
+def _ranks(record: Record) -> int:
+    return record.point.ranks if isinstance(record.point, LayerPoint) else 0
+
+
+def _measured_pass(point: LayerPoint, *, forward: float, backward: float) -> MeasuredPass | None:
+    """Return the times of a part; None for a layer of a kind that forecasts do not match."""
+    model = model_of(point.model, None)
+    sizes: dict[str, Any] | None = {"width": model.vocab_size}
+    if point.part is LayerPart.LAYER:
+        sizes = _layer_sizes(model)
+    if sizes is None:
+        return None
+    return MeasuredPass(
+        part=MeasuredPart(point.part.value),
+        hidden_size=model.hidden_size,
+        micro_batch=point.micro_batch,
+        seq=point.seq,
+        tp=point.tp,
+        precision=point.dtype,
+        forward=_rounded(forward),
+        backward=_rounded(backward),
+        **sizes,
+    )
+
+
+def _layer_sizes(model: ModelSpec) -> dict[str, Any] | None:
+    layer = model.layers()[0]
+    attention, mlp = layer.attention, layer.mlp
+    if not isinstance(attention, AttentionSpec) or not isinstance(mlp, MlpSpec):
+        return None
+    return {
+        "width": mlp.intermediate_size,
+        "heads": attention.num_attention_heads,
+        "kv_heads": attention.num_key_value_heads,
+        "gated": mlp.gated,
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

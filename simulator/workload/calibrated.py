@@ -1,0 +1,43 @@
+"""A stack on a machine where its own costs were measured: these take the place of the assumed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.hardware.software_constants import SoftwareConstants
+from simulator.workload.stack import Stack
+
+
+def with_software(stack: Stack, software: SoftwareConstants | None) -> Stack:
+    """Return the stack with what was measured on this machine.
+
+    How much communication and compute slow each other belongs to the machine and holds for every
+    stack; what launches and collectives cost the CPU belongs to the stack that was measured.
+    """
+    if software is None:
+        return stack
+    overlap: dict[str, Any] = {}
+    if software.compute_slowdown:
+        overlap["compute_slowdown"] = software.compute_slowdown
+    if software.comm_slowdown is not None:
+        overlap["comm_slowdown"] = software.comm_slowdown
+    changed: dict[str, Any] = {}
+    if overlap:
+        changed["overlap"] = stack.overlap.model_copy(update=overlap)
+    if software.stack == stack.name:
+        costs = {name: getattr(software, name) for name in ("cpu_launch", "cpu_collective")}
+        known = {name: seconds for name, seconds in costs.items() if seconds is not None}
+        if known:
+            changed["kernels"] = stack.kernels.model_copy(update=known)
+    return stack.model_copy(update=changed) if changed else stack
+
+
+def relative_spread(stack: Stack, software: SoftwareConstants | None, constants: float) -> float:
+    """Return the relative half-width of a step's 80 % interval.
+
+    Where steps of this stack were measured on this machine theirs counts; else the stack's own and
+    what the `constants` add are independent.
+    """
+    if software is not None and software.stack == stack.name and software.step_spread is not None:
+        return float(software.step_spread)
+    return float((stack.fit.spread**2 + constants**2) ** 0.5)

@@ -1,0 +1,43 @@
+"""What the tests of the emulated cluster share: it is calibrated once, by the tool itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.emulation.cluster import cluster
+from tests.emulation.machines import Machine, calibrated, calibrated_for_four
+from tests.emulation.namespaces import NamespaceError
+from tests.emulation.scheduling import short_slices, take_turns_or_fail
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _allowed() -> Iterator[None]:
+    """Skip where the kernel or the rights of this process do not allow an emulated cluster."""
+    pytest.importorskip("torch", reason="an emulated cluster runs torch.distributed")
+    try:
+        take_turns_or_fail()
+        with cluster(1, 1e9), short_slices():
+            yield
+    except (NamespaceError, OSError) as error:
+        pytest.skip(f"no emulated cluster here: {error}")
+
+
+@pytest.fixture(scope="session")
+def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """Return the profile fitted to collectives and layers on two hosts at 200 Mb/s."""
+    return calibrated(tmp_path_factory.mktemp("two-hosts"))
+
+
+@pytest.fixture(scope="session")
+def four_hosts(tmp_path_factory: pytest.TempPathFactory, two_hosts: Machine) -> Machine:
+    """Return it with layers timed while four hosts share the cores of this machine."""
+    return calibrated_for_four(tmp_path_factory.mktemp("four-hosts"), two_hosts)
+
+
+@pytest.fixture
+def measured_in(tmp_path: Path) -> Path:
+    """Return a folder to measure into."""
+    return tmp_path / "measured"

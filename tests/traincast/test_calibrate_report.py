@@ -1,0 +1,83 @@
+"""`traincast calibrate report` as a user meets it: pages, a terminal, odd folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from calibrate.predict import predict
+from calibrate.records import Record
+from simulator.hardware.profile import load_profile
+from tests.calibrate.measured import all_reduce, copy, gemm, record, rejected, write_folder
+from tests.traincast.command_line import run
+
+H100 = load_profile("dgx-h100")
+
+
+def measured() -> list[Record]:
+    """Round shapes, all 10 % slower than the shipped profile says."""
+    points = [gemm(2**i, 4096, 4096) for i in range(8, 14)]
+    points += [gemm(2**i, 1024, 8192) for i in range(8, 14)]
+    others = [all_reduce(2**i) for i in range(16, 29, 3)], [copy(2**i) for i in range(22, 30, 2)]
+    return [
+        record(point, predict(record(point), H100).seconds * 1.1)
+        for point in [*points, *others[0], *others[1]]
+    ]
+
+
+@pytest.fixture(name="folder", scope="module")
+def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("report") / "measured", *measured())
+
+
+def test_a_report_without_a_profile_fits_one(folder: Path) -> None:
+    outcome = run("calibrate", "report", folder)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "Constants of dgx-h100-calibrated" in outcome.out
+
+
+def test_a_report_with_a_profile_compares_it_with_the_shipped_one(folder: Path) -> None:
+    outcome = run("calibrate", "report", folder, "--profile", "dgx-a100-80gb")
+    assert outcome.code == 0
+    assert ("Profile dgx-a100-80gb" in outcome.out, "with dgx-h100" in outcome.out) == (True, True)
+
+
+@pytest.mark.parametrize(("name", "begins"), [("r.md", "# Cal"), ("r.html", "<!DOCTYPE html>")])
+def test_the_name_of_a_page_says_its_format(
+    folder: Path, tmp_path: Path, name: str, begins: str
+) -> None:
+    target = tmp_path / name
+    outcome = run("calibrate", "report", folder, "--profile", "dgx-h100", "-o", target)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert target.read_text("utf-8").startswith(begins)
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report", "-"])
+def test_another_format_is_wrong_usage(folder: Path, name: str) -> None:
+    outcome = run("calibrate", "report", folder, "-o", name)
+    assert (outcome.code, "must end with .html or .md" in outcome.err) == (2, True)
+
+
+def test_a_folder_of_rejected_points_is_reported_with_a_profile(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "m", rejected(all_reduce(8), "faster than light"))
+    outcome = run("calibrate", "report", folder, "--profile", "dgx-h100")
+    assert (outcome.code, "faster than light" in outcome.out) == (0, True)
+
+
+def test_a_folder_of_rejected_points_has_nothing_to_fit(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "m", rejected(all_reduce(8), "faster than light"))
+    outcome = run("calibrate", "report", folder)
+    assert (outcome.code, "faster than light" in outcome.err) == (2, True)
+
+
+def test_an_empty_folder_is_wrong_input(tmp_path: Path) -> None:
+    outcome = run("calibrate", "report", tmp_path, "--profile", "dgx-h100")
+    assert (outcome.code, "no measurements" in outcome.err) == (2, True)
+
+
+def test_a_report_cannot_be_written_over_a_folder(folder: Path) -> None:
+    target = folder.parent / "is-a-folder.md"
+    target.mkdir(exist_ok=True)
+    outcome = run("calibrate", "report", folder, "--profile", "dgx-h100", "-o", target)
+    assert outcome.code == 2
