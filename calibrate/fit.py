@@ -74,10 +74,9 @@ def fit_folder(
         raise InputError(_nothing(folder, measured))
     start, notes = base_profile(base, measured.fingerprint, measured.usable)
     fitted = fit_blocks(measured.usable, start, seed=seed)
-    software = measured_software(measured.usable)
     constants = fitted.profile.constants.model_copy(
         update={
-            "software": software or fitted.profile.constants.software,
+            "software": measured_software(measured.usable, start),
             "spread": profile_spread(fitted, start),
             "fit": fit_records(fitted, start, measured),
         }

@@ -15,7 +15,8 @@ from calibrate.fit_priors import prior_spread
 from calibrate.log_fit import Array
 from calibrate.point_groups import UnpredictedError, group_of, has_its_share
 from calibrate.points import CollectivePoint, GroupKind, Timing
-from calibrate.predict import OTHER_SHARE, launches_itself
+from calibrate.predict import OTHER_SHARE
+from calibrate.predict_steps import launches_itself
 from calibrate.records import Record
 from simulator.cost.collectives.request import Request, links_of
 from simulator.cost.collectives.residual import log_residual

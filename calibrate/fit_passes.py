@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from statistics import median
 from typing import Any
 
 from calibrate.fit_kernels import DIGITS
@@ -18,23 +19,21 @@ from simulator.workload.model import ModelSpec
 def measured_passes(records: Iterable[Record]) -> Iterator[MeasuredPass]:
     """Yield each part of which both passes were measured, by as many ranks at once as there are.
 
-    The more ranks of a host are busy, the more is it as in training.
+    The more ranks of a host are busy, the more is it as in training. Repeats count as their median.
     """
-    found: dict[LayerPoint, dict[bool, float]] = {}
-    for record in sorted(records, key=_ranks):
+    found: dict[LayerPoint, dict[bool, dict[int, list[float]]]] = {}
+    for record in records:
         point = record.point
         if isinstance(point, LayerPoint) and record.seconds is not None:
-            forward = point.model_copy(update={"backward": False, "ranks": 1})
-            found.setdefault(forward, {})[point.backward] = record.seconds
-    for point, times in found.items():
-        if len(times) > 1 and point.part is not LayerPart.OPTIMIZER:
-            measured = _measured_pass(point, forward=times[False], backward=times[True])
+            part = point.model_copy(update={"backward": False, "ranks": 1})
+            times = found.setdefault(part, {}).setdefault(point.backward, {})
+            times.setdefault(point.ranks, []).append(record.seconds)
+    for point, passes in found.items():
+        if len(passes) > 1 and point.part is not LayerPart.OPTIMIZER:
+            forward, backward = (median(passes[way][max(passes[way])]) for way in (False, True))
+            measured = _measured_pass(point, forward=forward, backward=backward)
             if measured is not None:
                 yield measured
-
-
-def _ranks(record: Record) -> int:
-    return record.point.ranks if isinstance(record.point, LayerPoint) else 0
 
 
 def _measured_pass(point: LayerPoint, *, forward: float, backward: float) -> MeasuredPass | None:

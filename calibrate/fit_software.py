@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from calibrate.points import (
     StepPoint,
 )
 from calibrate.predict import UnpredictedError, predict
-from calibrate.predict_steps import LAYER_STACK
+from calibrate.predict_steps import layer_stack
 from calibrate.records import Record
 from simulator.hardware.profile import Profile
 from simulator.hardware.software_constants import (
     KernelClass,
+    MeasuredPass,
     SoftwareConstants,
 )
 
@@ -34,13 +36,14 @@ _FASTEST, _SLOWEST = 1.0, 10.0
 _DIGITS = 4
 
 
-def measured_software(records: Sequence[Record]) -> SoftwareConstants | None:
+def measured_software(records: Sequence[Record], machine: Profile) -> SoftwareConstants | None:
     """Return what needs no model: launches, slowdowns and passes; None where nothing was measured.
 
-    Slowdowns are medians over the points of a class of kernels.
+    Slowdowns are medians over the points of a class of kernels. What was not measured is as the
+    machine's profile has it: of the same stack, or of the machine alone.
     """
     software = SoftwareConstants(
-        stack=_stack(records),
+        stack=_stack(records, machine),
         cpu_launch=_launch(records, Launch.KERNEL),
         cpu_collective=_launch(records, Launch.COLLECTIVE),
         compute_slowdown=_compute_slowdowns(records),
@@ -49,20 +52,54 @@ def measured_software(records: Sequence[Record]) -> SoftwareConstants | None:
     )
     nothing = SoftwareConstants(stack=software.stack)
     any_step = any(isinstance(record.point, StepPoint) for record in records)
-    return software if software != nothing or any_step else None
+    before = machine.constants.software
+    if software == nothing and not any_step:
+        return before
+    return software if before is None else _on_top_of(before, software)
+
+
+def _on_top_of(before: SoftwareConstants, software: SoftwareConstants) -> SoftwareConstants:
+    """Return what was measured, and what was known before of what was not."""
+    update: dict[str, Any] = {
+        "compute_slowdown": before.compute_slowdown | software.compute_slowdown,
+        "comm_slowdown": software.comm_slowdown or before.comm_slowdown,
+    }
+    if before.stack == software.stack:
+        passes = {_part_of(known): known for known in (*before.passes, *software.passes)}
+        update |= {
+            "cpu_launch": _first_known(software.cpu_launch, before.cpu_launch),
+            "cpu_collective": _first_known(software.cpu_collective, before.cpu_collective),
+            "passes": tuple(passes.values()),
+            "step_scale": before.step_scale,
+            "step_spread": before.step_spread,
+        }
+    return software.model_copy(update=update)
+
+
+def _part_of(measured: MeasuredPass) -> Hashable:
+    return measured.model_copy(update={"forward": 0.0, "backward": 0.0})
+
+
+def _first_known(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
 
 
 def scaled_to_steps(records: Sequence[Record], profile: Profile) -> Profile:
     """Return the profile with the step scale of measured steps, and their spread.
 
     The scale is the median of measured over modelled time of steps on one device; it is kept where
-    it makes their median error smaller, each judged by the scale of the others. The spread is the
-    80th percentile of the errors of all steps with that scale.
+    it makes their median error smaller, each judged by the scale of the others; a single step is
+    believed. The spread is the 80th percentile of the errors of all steps with that scale. Steps
+    of another stack than the software's say nothing of it.
     """
     software = profile.constants.software
-    steps = [record for record in records if isinstance(record.point, StepPoint)]
-    if software is None or not steps:
+    if software is None:
         return profile
+    steps = [record for record in records if _is_step_of(software.stack, record)]
+    if not steps:
+        return profile
+    software = software.model_copy(update={"step_scale": 1.0, "step_spread": None})
+    profile = _with(profile, software)
     alone = _most_at_once([record for record in steps if _world(record) == 1])
     ratios = np.exp(-_log_errors(alone, profile))
     scale = _rounded(float(np.median(ratios))) if ratios.size else 1.0
@@ -85,9 +122,13 @@ def _with(profile: Profile, software: SoftwareConstants) -> Profile:
     return profile.model_copy(update={"constants": constants})
 
 
-def _stack(records: Iterable[Record]) -> str:
+def _stack(records: Iterable[Record], machine: Profile) -> str:
     ran = Counter(r.point.job.stack for r in records if isinstance(r.point, StepPoint))
-    return ran.most_common(1)[0][0] if ran else LAYER_STACK
+    return ran.most_common(1)[0][0] if ran else layer_stack(machine)
+
+
+def _is_step_of(stack: str, record: Record) -> bool:
+    return isinstance(record.point, StepPoint) and record.point.job.stack == stack
 
 
 def _launch(records: Iterable[Record], what: Launch) -> float | None:

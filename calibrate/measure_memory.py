@@ -1,8 +1,8 @@
 """Measures memory-bound operators and copies on one device, as eager PyTorch runs them.
 
 Tensors are used in turn, so that each comes from memory (`Device.copies`). `bytes` of a point are
-those that an ideal kernel moves (`calibrate.operators`): what PyTorch moves besides, where it runs
-an operator in several kernels, shows as a lower efficiency.
+those that the operator's kernels move (`calibrate.operators`): what a device or a release of
+PyTorch moves besides, where it needs more kernels, shows as a lower efficiency.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Memory-bound operators that can be measured: their class, and the bytes an ideal kernel moves."""
+"""Memory-bound operators that can be measured: their class, and the bytes their kernels move.
+
+Forecasts count what each kernel of a stack moves, so that an operator of several kernels counts
+what lies between them too: its class would look slower than it is, and be counted twice.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +54,8 @@ class Traffic:
 
 _HIDDEN, _SCORES, _VOCABULARY, _CHUNK = 4096, 2048, 32768, 2**16
 _READ_WRITE, _TWO_IN_ONE_OUT = 2, 3
+_GATE_PASSES = _READ_WRITE + _TWO_IN_ONE_OUT
+"""Of the activation of the gate, then of its product with the other tensor."""
 _ADAM_PASSES = 7
 """Parameter, gradient and two states are read; all but the gradient are written."""
 _OTHER_FORMAT, _MASK = 2.0, 1.0
@@ -61,7 +67,7 @@ TRAFFIC = {
     ),
     Operator.GELU: Traffic(memory_class=MemoryClass.POINTWISE, width=_HIDDEN, passes=_READ_WRITE),
     Operator.SILU_MUL: Traffic(
-        memory_class=MemoryClass.POINTWISE, width=_HIDDEN, passes=_TWO_IN_ONE_OUT
+        memory_class=MemoryClass.POINTWISE, width=_HIDDEN, passes=_GATE_PASSES
     ),
     Operator.DROPOUT: Traffic(
         memory_class=MemoryClass.POINTWISE, width=_HIDDEN, passes=_READ_WRITE, more=_MASK
@@ -69,8 +75,9 @@ TRAFFIC = {
     Operator.LAYER_NORM: Traffic(memory_class=MemoryClass.NORM, width=_HIDDEN, passes=_READ_WRITE),
     Operator.RMS_NORM: Traffic(memory_class=MemoryClass.NORM, width=_HIDDEN, passes=_READ_WRITE),
     Operator.SOFTMAX: Traffic(memory_class=MemoryClass.SOFTMAX, width=_SCORES, passes=_READ_WRITE),
+    # Log-softmax reads and writes all logits; the loss then reads one a row.
     Operator.CROSS_ENTROPY: Traffic(
-        memory_class=MemoryClass.CROSS_ENTROPY, width=_VOCABULARY, passes=1
+        memory_class=MemoryClass.CROSS_ENTROPY, width=_VOCABULARY, passes=_READ_WRITE
     ),
     Operator.EMBEDDING: Traffic(
         memory_class=MemoryClass.EMBEDDING, width=_HIDDEN, passes=_READ_WRITE
@@ -86,7 +93,7 @@ TRAFFIC = {
 
 
 def row_bytes(operator: Operator, dtype: Dtype) -> float:
-    """Return the bytes that an ideal kernel moves for one row.
+    """Return the bytes that the operator's kernels move for one row, each element once a kernel.
 
     >>> row_bytes(Operator.ADD, Dtype.BF16) == 3 * 2 * 4096
     True

@@ -63,7 +63,7 @@ class MemoryBoundPoint(FileRecord):
     memory_class: MemoryClass
     dtype: Dtype
     bytes: float = Field(gt=0)
-    """Read and written by an ideal kernel."""
+    """Read and written by its kernels, each element once a kernel."""
     ranks: _Count = 1
     """As of a product."""
 

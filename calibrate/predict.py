@@ -22,7 +22,7 @@ from calibrate.points import (
     StepPoint,
     Timing,
 )
-from calibrate.predict_steps import predict_layer, predict_step
+from calibrate.predict_steps import launches_itself, predict_layer, predict_step
 from calibrate.records import Record
 from simulator.cost.attention import flash_backward_seconds, flash_forward_seconds
 from simulator.cost.collectives.select import plan_collective
@@ -30,7 +30,6 @@ from simulator.cost.gemm import gemm_seconds
 from simulator.cost.memory_bound import memory_bound_seconds
 from simulator.errors import InputError
 from simulator.hardware.accelerator import Dtype
-from simulator.hardware.cluster import ScaleUpKind
 from simulator.hardware.profile import Profile
 from simulator.hardware.software_constants import SoftwareConstants
 from simulator.parallel.groups import Collective, GroupShape
@@ -163,14 +162,6 @@ def _launch(point: LaunchPoint, profile: Profile) -> float:
     if seconds is None:
         raise UnpredictedError(f"{profile.name} has no launch time of a {point.launch}")
     return float(seconds)
-
-
-def launches_itself(profile: Profile) -> bool:
-    """Return whether the processor that communicates is the one that launches, a CPU.
-
-    A call that is timed alone then takes as long as one among many.
-    """
-    return profile.node.scale_up.kind is ScaleUpKind.SHARED_MEMORY
 
 
 def _collective(point: CollectivePoint, profile: Profile) -> float:

@@ -12,6 +12,7 @@ from simulator.cost.blocks import BlockCost
 from simulator.cost.update import update_seconds
 from simulator.errors import InputError, Problem
 from simulator.files import is_there
+from simulator.hardware.cluster import ScaleUpKind
 from simulator.hardware.profile import Profile
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import Category
@@ -20,9 +21,8 @@ from simulator.workload.load import load_model
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack, load_stack
 
-LAYER_STACK = "pytorch-eager"
-"""The stack whose kernels a layer point runs where the profile names none: plain PyTorch modules,
-one kernel after another."""
+_LAYER_STACKS = {False: "pytorch-eager", True: "pytorch-gloo"}
+"""By whether the machine launches itself."""
 _COMMUNICATION = frozenset(
     {Category.TENSOR_COMM, Category.CONTEXT_COMM, Category.EXPERT_COMM, Category.HOST_COMM}
 )
@@ -46,6 +46,19 @@ def predict_step(
     forecaster.check(layout)
     result = forecaster.simulate(layout, spans=False)
     return result.step_time, max(use.allocated for use in result.memory)
+
+
+def launches_itself(profile: Profile) -> bool:
+    """Return whether the processor that communicates is the one that launches, a CPU.
+
+    A call that is timed alone then takes as long as one among many.
+    """
+    return profile.node.scale_up.kind is ScaleUpKind.SHARED_MEMORY
+
+
+def layer_stack(profile: Profile) -> str:
+    """Return the stack whose kernels a layer point runs: plain PyTorch, one after another."""
+    return _LAYER_STACKS[launches_itself(profile)]
 
 
 def predict_layer(point: LayerPoint, profile: Profile, folder: Path | None = None) -> float:
@@ -118,7 +131,7 @@ def _one_rank(
     point: LayerPoint, layers: int, profile: Profile, folder: Path | None
 ) -> tuple[Forecaster, ParallelLayout]:
     software = profile.constants.software
-    stack = load_stack(software.stack if software else LAYER_STACK)
+    stack = load_stack(software.stack if software else layer_stack(profile))
     layout = ParallelLayout(tp=point.tp, micro_batch_size=point.micro_batch)
     job = TrainingJob(
         global_batch_size=point.micro_batch,

@@ -36,7 +36,7 @@ from simulator.schedule.graph import build_graph
 from simulator.schedule.registry import schedule_options
 from simulator.schedule.shape import graph_shape
 from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph
-from simulator.workload.calibrated import relative_spread, with_software
+from simulator.workload.calibrated import relative_spread, software_notes, with_software
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
@@ -219,6 +219,7 @@ class Forecaster:
         peak = self.profile.accelerator.peak[self.job.precision]
         busy = self.model_flops / (step_time * step.program.layout.world_size * peak)
         notes = (*notes, *utilisation_notes(busy))
+        notes += software_notes(self.stack, constants.software)
         return StepResult(
             step_time=step_time,
             low=step_time / (1 + spread),

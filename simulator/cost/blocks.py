@@ -19,6 +19,7 @@ from simulator.hardware.profile import Profile
 from simulator.parallel.layout import Axis
 from simulator.parallel.work import Block, CommWork
 from simulator.results import Category
+from simulator.workload.calibrated import own_software
 from simulator.workload.operator import FlashAttention, Gemm, MemoryBound, Operator
 from simulator.workload.stack import Stack
 
@@ -69,7 +70,7 @@ class KernelCosts:
             kind: gemm_constants(profile.constants, kind) for kind in (dtype, self.wide)
         }
         accelerator = profile.constants.accelerator
-        software = profile.constants.software
+        software = own_software(stack, profile.constants.software)
         self.scale = stack.fit.scale.get(accelerator, 1.0)
         self.scale *= software.step_scale if software is not None else 1.0
         self.attention_scale = stack.fit.attention.get(accelerator, 1.0)

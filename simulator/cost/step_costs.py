@@ -30,6 +30,7 @@ from simulator.parallel.traffic import Payload, gathered, reduced, updated
 from simulator.parallel.work import Block, PassPair
 from simulator.results import Category
 from simulator.schedule.tasks import Work, WorkKind
+from simulator.workload.calibrated import own_software
 from simulator.workload.job import TrainingJob
 from simulator.workload.layer import LayerSpec
 from simulator.workload.model import ModelSpec, Position
@@ -56,7 +57,9 @@ class StepCosts:
         self.profile = profile
         self.collectives = CollectiveCosts(profile, apart=True)
         self.kernels = KernelCosts(profile, stack, job.precision, self.collectives)
-        self._measured = MeasuredTimes(profile.constants.software, job.precision)
+        self._measured = MeasuredTimes(
+            own_software(stack, profile.constants.software), job.precision
+        )
         self.blocks_priced = 0
         self._blocks: dict[_ShardKey, tuple[Block, Block]] = {}
         self._prices: dict[int, tuple[Block, BlockCost]] = {}

@@ -9,10 +9,31 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from simulator.files import FileRecord
+from simulator.files import FileRecord, nearest
 from simulator.units import Bytes, Seconds
+
+COLLECTIVES = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "alltoall",
+    "broadcast",
+    "reduce",
+    "sendrecv",
+    "hostcopy",
+)
+"""As `simulator.parallel.groups.Collective` names them."""
+
+
+def _known(name: str) -> str:
+    if name not in COLLECTIVES:
+        raise ValueError(f"is no collective; {nearest(name, list(COLLECTIVES))}")
+    return name
+
+
+_CollectiveName = Annotated[str, AfterValidator(_known)]
 
 
 class RingConstants(FileRecord):
@@ -170,10 +191,10 @@ class CollectiveConstants(FileRecord):
     send_recv: SendRecvConstants
     host_copy: HostCopyConstants
     network: NetworkConstants
-    algorithms: dict[str, str] = Field(default_factory=dict)
+    algorithms: dict[_CollectiveName, str] = Field(default_factory=dict)
     """Collective -> the algorithm that the library always takes, by their names; the fastest one
     where it is not named."""
-    apart: dict[str, Annotated[float, Field(ge=1)]] = Field(default_factory=dict)
+    apart: dict[_CollectiveName, Annotated[float, Field(ge=1)]] = Field(default_factory=dict)
     """Collective -> time on the wire of two ranks that do not start together over that of two that
     do; 1 where it is not named. In a step ranks never start quite together. gloo sends a rank's
     readiness to receive behind what it is sending already, so that two that exchange take turns."""

@@ -76,4 +76,4 @@ class SoftwareConstants(FileRecord):
     step_spread: float | None = Field(default=None, gt=0, lt=1)
     """Of step times of this stack on this machine; it takes the place of the stack's `spread`."""
     passes: tuple[MeasuredPass, ...] = ()
-    """Parts of models that were timed; matched exactly."""
+    """Parts of models that were timed with this stack; matched exactly."""

@@ -129,6 +129,9 @@ def test_the_bytes_of_operators_are_those_of_their_tensors() -> None:
     assert moved[Operator.ADD] == 3 * megabyte
     assert moved[Operator.RMS_NORM] == 2 * megabyte
     assert moved[Operator.DROPOUT] == 2.25 * megabyte
+    # SiLU of the gate, written and read again by the product.
+    assert moved[Operator.SILU_MUL] == 5 * megabyte
+    assert moved[Operator.CROSS_ENTROPY] == 2 * megabyte * 32768 / 4096
     assert moved[Operator.CAST] == 1.5 * megabyte
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from simulator.hardware.accelerator import Dtype
@@ -112,6 +114,17 @@ def test_measured_launches_replace_those_of_the_stack_that_was_measured() -> Non
     known = software(cpu_launch=1e-3, cpu_collective=2e-3)
     launches = [with_software(stack, known).kernels.cpu_launch for stack in stacks]
     assert launches == [1e-3, 0.0]
+
+
+@pytest.mark.parametrize("changes", [{"step_scale": 3.0}, {"passes": True}])
+def test_passes_and_scale_of_another_stack_are_left_out_and_said(changes: dict[str, Any]) -> None:
+    parts = tuple(measured(part) for part in MeasuredPart)
+    own = {"passes": parts} if "passes" in changes else changes
+    found = step(ParallelLayout(), SoftwareConstants(stack="other", **own))
+    plain = step(ParallelLayout(), None)
+    assert found.breakdown == plain.breakdown
+    (said,) = set(found.provenance.warnings) - set(plain.provenance.warnings)
+    assert "calibrated with the stack other" in said
 
 
 def test_measured_interference_holds_for_every_stack() -> None:

@@ -8,7 +8,9 @@ import pytest
 import tomlkit
 
 from simulator.errors import InputError
+from simulator.hardware.collective_constants import COLLECTIVES
 from simulator.hardware.profile import INLINE, PROFILE_FOLDER, load_profile
+from simulator.parallel.groups import Collective
 
 CPU = (PROFILE_FOLDER / "local-cpu.toml").read_text()
 CONSTANTS = (PROFILE_FOLDER / "fitted" / "nominal_cpu.toml").read_text()
@@ -47,6 +49,22 @@ def test_problems_of_machine_and_constants_are_told_together_with_their_keys(
         load_profile(str(one_file(tmp_path, constants=constants, machine=machine)))
     keys = [problem.key for problem in raised.value.problems]
     assert keys == ["accelerator.compute_units", "constants.gemm.bf16.start"]
+
+
+def test_a_collective_that_does_not_exist_is_refused_by_its_key(tmp_path: Path) -> None:
+    wrong = CONSTANTS.replace('alltoall = "pairwise"', 'all_to_all = "pairwise"')
+    wrong += "\n[collectives.apart]\nall_gathr = 1.5\n"
+    with pytest.raises(InputError) as raised:
+        load_profile(str(one_file(tmp_path, constants=wrong)))
+    where = "constants.collectives."
+    assert {problem.key: problem.rule for problem in raised.value.problems} == {
+        f"{where}algorithms.all_to_all": "is no collective; did you mean 'alltoall'?",
+        f"{where}apart.all_gathr": "is no collective; did you mean 'all_gather'?",
+    }
+
+
+def test_constants_name_the_collectives_as_groups_do() -> None:
+    assert list(COLLECTIVES) == [collective.value for collective in Collective]
 
 
 def test_a_profile_without_constants_is_told_so(tmp_path: Path) -> None:

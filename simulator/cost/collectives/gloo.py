@@ -21,17 +21,30 @@ def gloo_reduce_scatter(request: Request, links: Links) -> CommPlan:
 def gloo_broadcast(request: Request, links: Links) -> CommPlan:
     """Return the plan of a binomial tree in which a rank sends to all its children at once.
 
-    The root of `n` ranks has `l = ceil(log2 n)` children, which all end after `l` times the `s`
-    bytes of its link; the largest of them then has `l - 1`: along the slowest path a rank's link
-    carries `l (l + 1) / 2 s` bytes one after another.
+    Rank `r`, counted from the root, has the children `r + 2^i` below `n` for each `2^i > r`; they
+    all end after as many times the `s` bytes of its link as there are. The slowest path is
+    0, 1, 3, 7, ...: for `n = 2^l` its ranks have `l`, `l - 1`, ... 1 children, one after another.
     """
     group = request.group
-    levels = (group.size - 1).bit_length()
-    wire = levels * (levels + 1) / 2 * request.payload
+    hops, copies = _slowest_path(group.size)
+    wire = copies * request.payload
     constants = ring_constants(links.constants, request.collective)
     if group.domains == 1:
-        fixed = ring_latency(constants, levels, wire)
+        fixed = ring_latency(constants, hops, wire)
         seconds = scale_up_seconds(constants, links.bandwidth, wire, 0.0)
         return request.plan("gloo_broadcast", flow(LinkKind.SCALE_UP, fixed, wire, seconds))
-    fixed = constants.start + network_latency(links, levels, request.payload)
+    fixed = constants.start + network_latency(links, hops, request.payload)
     return request.plan("gloo_broadcast", across(links, fixed, wire))
+
+
+def _slowest_path(ranks: int) -> tuple[int, int]:
+    """Return the hops of the slowest path from the root, and the payloads that pass in sequence.
+
+    >>> _slowest_path(2), _slowest_path(3), _slowest_path(6), _slowest_path(8)
+    ((1, 1), (1, 2), (2, 5), (3, 6))
+    """
+    hops = copies = rank = 0
+    while (first := 2 * rank + 1) < ranks:
+        copies += (ranks - 1 - rank).bit_length() - hops
+        hops, rank = hops + 1, first
+    return hops, copies

@@ -48,6 +48,14 @@ def test_a_root_that_feeds_two_children_at_once_delays_the_grandchild() -> None:
     assert wire_seconds(gloo(), Collective.BROADCAST, FOUR) == pytest.approx(3 * PAYLOAD / SHARE)
 
 
+@pytest.mark.parametrize(("ranks", "copies"), [(2, 1), (3, 2), (5, 4), (6, 5), (7, 5), (8, 6)])
+def test_a_tree_that_is_not_full_has_fewer_children(ranks: int, copies: int) -> None:
+    # Of 6: the root feeds 1, 2 and 4 (3 s), then 1 feeds 3 and 5 (2 s).
+    group = GroupShape(size=ranks, per_domain=1)
+    seconds = wire_seconds(gloo(), Collective.BROADCAST, group)
+    assert seconds == pytest.approx(copies * PAYLOAD / SHARE)
+
+
 def test_an_all_reduce_of_the_library_is_never_a_tree() -> None:
     assert plan_collective(Collective.ALL_REDUCE, 1.0, FOUR, gloo()).algorithm == "ring"
 
