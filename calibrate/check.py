@@ -136,9 +136,11 @@ def broken_limits(check: Check, limits: ErrorLimits) -> list[str]:
     judged = check.total.held_out or check.total.statistics
     if judged is None:
         return ["no measurement could be compared with a forecast"]
+    which = "points that the fit has not seen" if check.total.held_out else "points"
     found = (("median", judged.median, limits.median), ("worst", abs(judged.worst), limits.worst))
     return [
-        f"{name} error {error:.1%} is above the limit of {limit:.3g}"
+        f"{name} error {error:.1%} of {judged.count} {which} is above the limit of "
+        f"{100 * limit:.4g}%"
         for name, error, limit in found
         if limit is not None and error > limit
     ]

@@ -12,6 +12,7 @@ from simulator.errors import InputError, Problem
 from simulator.files import nearest
 from simulator.hardware.cluster import Nic
 from simulator.hardware.profile import Profile, load_profile, profile_names
+from simulator.units import GIB
 
 CPU_PROFILE = "local-cpu"
 SUFFIX = "-calibrated"
@@ -118,7 +119,7 @@ def _as_measured(profile: Profile, fingerprint: Fingerprint) -> tuple[Profile, t
         node = resized(node, count)
     if memory is not None and abs(memory / accelerator.memory - 1) > _MEMORY_TOLERANCE:
         known = accelerator.memory
-        notes.append(f"memory is {memory:.4g} bytes; {profile.name} has {known:.4g}")
+        notes.append(f"memory is {memory / GIB:.1f} GiB; {profile.name} has {known / GIB:.1f} GiB")
         accelerator = accelerator.model_copy(update={"memory": memory})
     name = fingerprint.accelerator or fingerprint.cpu
     if name is not None and name != accelerator.name:

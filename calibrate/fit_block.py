@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -115,14 +116,14 @@ def seconds_of(records: Sequence[Record]) -> Array:
 
 
 def _folds(model: BlockModel, records: Sequence[Record]) -> list[tuple[int, ...]]:
-    """Return the indices that are left out together, one tuple a fit."""
-    indices = range(len(records))
-    if model.together is not None:
-        groups: dict[Hashable, list[int]] = {}
-        for index in indices:
-            groups.setdefault(model.together(records[index]), []).append(index)
-        parts = [tuple(group) for group in groups.values()]
-        return parts if len(parts) > 1 else [(index,) for index in indices]
-    if len(records) <= LEAVE_ONE_OUT:
-        return [(index,) for index in indices]
-    return [tuple(indices[first::FOLDS]) for first in range(FOLDS)]
+    """Return the indices that are left out together, one tuple a fit; repeats of a point always."""
+    groups: dict[Hashable, list[int]] = {}
+    for index, record in enumerate(records):
+        same = record.point if model.together is None else model.together(record)
+        groups.setdefault(same, []).append(index)
+    parts = [tuple(group) for group in groups.values()]
+    if len(parts) == 1:
+        return [(index,) for index in range(len(records))]
+    if model.together is not None or len(parts) <= LEAVE_ONE_OUT:
+        return parts
+    return [tuple(chain.from_iterable(parts[first::FOLDS])) for first in range(FOLDS)]

@@ -43,8 +43,8 @@ RINGS = (Collective.ALL_GATHER, Collective.ALL_REDUCE, Collective.REDUCE_SCATTER
 _LIKE_LEADER = 0.1
 """Spread of log(constant) of a ring around the leader's: start, step and efficiency of all-reduce
 and all-gather differ by at most 7 % on the shipped A100, H100 and B200."""
-_NVLS = NvlsConstants(start=25 * US, efficiency=0.6, min_ranks=NVLS_FROM)
-"""Where a fit starts whose base has none: between the shipped H100 and B200."""
+_NVLS = NvlsConstants(start=42 * US, efficiency=0.55, min_ranks=NVLS_FROM)
+"""Where a fit starts whose base has none: the geometric means of the shipped H100 and B200."""
 _Rebuild = Callable[[dict[str, float]], CollectiveConstants]
 
 
@@ -145,13 +145,14 @@ def _least(
 
     def log_errors(values: dict[str, float]) -> Array:
         trial = with_constants(links, rebuild(values))
-        errors = [
-            log_error(point, trial, "nvls" if switch and in_switch(point) else None)
-            for point in points
-        ]
-        return np.asarray(weights * np.array(errors))
+        return np.array(
+            [
+                log_error(point, trial, "nvls" if switch and in_switch(point) else None)
+                for point in points
+            ]
+        )
 
-    return find(free, log_errors)
+    return find(free, log_errors, weights)
 
 
 def _named(block: str, found: Found) -> dict[str, float]:

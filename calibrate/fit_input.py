@@ -64,6 +64,8 @@ def read_measurements(folder: Path, *, accept_software_differences: bool = False
     lines = [(path, line) for path in paths for line in read_journal(path).lines]
     headers = [(path, line) for path, line in lines if isinstance(line, Header)]
     fingerprint, software = _joined(headers)
+    unnamed = [path for path in paths if path not in {named for named, _ in headers}]
+    notes += [f"{path}: no header says which machine this is" for path in unnamed]
     if software and not accept_software_differences:
         fix = f"measure again, keep one folder a machine, or {ACCEPT} to fit the mixture"
         raise InputError(*(Problem(where=str(folder), rule=each, fix=fix) for each in software))

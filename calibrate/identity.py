@@ -15,6 +15,9 @@ _SLURM = ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NOD
 _MASTER = ("MASTER_ADDR", "MASTER_PORT")
 _TASKS = "SLURM_TASKS_PER_NODE"
 _MAX_PORT = 65535
+_MAX_RANKS = 2**20
+_MAX_DIGITS = 9
+"""Of a number in a variable; no rank, count or port has more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +74,14 @@ def _problems(environment: Mapping[str, str], names: tuple[str, ...]) -> list[Pr
     fix = "start it with torchrun or srun (`traincast calibrate launch`), or set them all"
     if missing:
         return [_problem(", ".join(missing), "must be set for several ranks", "", fix)]
-    wrong = [name for name in (*names, "MASTER_PORT") if not environment[name].isdecimal()]
+    wrong = [name for name in (*names, "MASTER_PORT") if not _is_number(environment[name])]
     if wrong:
-        return [_problem(name, "must be a number", environment[name], fix) for name in wrong]
+        return [_problem(name, "must be a number", environment[name][:60], fix) for name in wrong]
     return _contradictions(environment, names)
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def _contradictions(environment: Mapping[str, str], names: tuple[str, ...]) -> list[Problem]:
@@ -93,6 +100,7 @@ def _contradictions(environment: Mapping[str, str], names: tuple[str, ...]) -> l
             local_size == 0 or local_rank == rank % local_size,
             f"must be {names[0]} modulo {names[3]}: ranks of a node follow one another",
         ),
+        (names[1], size <= _MAX_RANKS, f"must be at most {_MAX_RANKS}"),
         ("MASTER_PORT", 0 < port <= _MAX_PORT, f"must be 1 to {_MAX_PORT}"),
     )
     return [_problem(name, rule, environment[name]) for name, holds, rule in rules if not holds]

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from calibrate.limits import Limits
 from calibrate.points import Point, key_of
-from calibrate.records import Fingerprint, Header, Record, Status
+from calibrate.records import LEAST_SECONDS, MOST_SECONDS, Fingerprint, Header, Record, Status
 
 _QUARTERS = 4
 _FEWEST = 3
@@ -82,10 +82,15 @@ def _record(same: Sequence[Measured], name: str) -> Record:
     reason = first.reason
     if noisy:
         reason = f"{len(times)} repeats scatter by {spread:.0%} of their median"
+    typical = statistics.median(times) if times else None
+    status = Status.NOISY if noisy else first.status
+    if typical is not None and not LEAST_SECONDS <= typical <= MOST_SECONDS:
+        reason = f"{typical:.3g} s; a time is {LEAST_SECONDS:g} to {MOST_SECONDS:g} s"
+        status, typical = Status.REJECTED, None
     return Record(
         point=first.point,
-        status=Status.NOISY if noisy else first.status,
-        seconds=statistics.median(times) if times else None,
+        status=status,
+        seconds=typical,
         spread=spread,
         samples=len(times),
         outliers=len(same) - len(used),

@@ -30,6 +30,9 @@ _KNOWN = (
     " .json.gz); a CSV table of collectives, matrix products, attention calls or training steps"
 )
 SUFFIX = ".jsonl"
+_IMPORTED = b'"made_by":"calibrate import'
+"""In the header of a file that may be replaced."""
+_LONGEST_HEADER = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +77,26 @@ def output_names(paths: Sequence[Path]) -> dict[Path, str]:
         for path in files:
             if taken[names[path]] > 1:
                 names[path] = "_".join(part.strip("/") for part in path.parts[-depth:])
-    return {path: f"{name}{SUFFIX}" for path, name in names.items()}
+    taken = Counter(names.values())
+    numbers = {path: str(number) for number, path in enumerate(files, start=1)}
+    return {
+        path: f"{name}{SUFFIX}" if taken[name] == 1 else f"{name}.{numbers[path]}{SUFFIX}"
+        for path, name in names.items()
+    }
 
 
 def write_imported(imported: Imported, folder: Path, name: str) -> Path:
     """Write calibration lines, and the models and stacks that they name; return the file.
 
-    A file of that name is replaced, so that importing a file again changes nothing.
+    An imported file of that name is replaced, so that importing a file again changes nothing.
 
     Raises:
         InputError: the folder or a file in it cannot be written.
     """
     target = folder / name
+    if target.is_file() and _IMPORTED not in _first_line(target):
+        rule, fix = "was not written by `calibrate import` and stays as it is", "another --out"
+        raise InputError(Problem(where=str(target), rule=rule, fix=fix))
     try:
         for place, _ in imported.files:
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
@@ -97,6 +108,11 @@ def write_imported(imported: Imported, folder: Path, name: str) -> Path:
         write_atomic(folder / place, _toml(companion))
     write_atomic(target, "".join(f"{line.model_dump_json()}\n" for line in imported.lines))
     return target
+
+
+def _first_line(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.readline(_LONGEST_HEADER)
 
 
 def _toml(companion: Companion) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from calibrate.journal_lines import RawLine, parse_lines, split_lines, without_repeats
 from calibrate.records import Line
 from simulator.errors import InputError, Problem
+from simulator.files import is_there
 
 JOURNAL = "measured.jsonl"
 BROKEN = ".broken"
@@ -52,12 +53,17 @@ def read_folder(folder: Path) -> Lines:
     Raises:
         InputError: no folder, no such file in it, or as `read_journal` does.
     """
+    fix = f"traincast calibrate run --out {folder}"
     if not folder.is_dir():
-        raise InputError(Problem(where=str(folder), rule="must be a folder with measurements"))
+        rule = "must be a folder with measurements"
+        if is_there(folder):
+            found, fix = "a file", str(folder.parent)
+        else:
+            found = "nothing"
+        raise InputError(Problem(where=str(folder), found=found, rule=rule, fix=fix))
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:
         rule = "has no measurements (*.jsonl)"
-        fix = f"traincast calibrate run --out {folder}"
         raise InputError(Problem(where=str(folder), rule=rule, fix=fix))
     read = [read_journal(path) for path in paths]
     return Lines(

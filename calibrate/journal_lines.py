@@ -13,8 +13,8 @@ from calibrate.points import key_of
 from calibrate.records import FORMAT, Header, Line, Record, Status
 from simulator.errors import InputError, Problem
 
-LOST = (Status.TIMEOUT, Status.FAILED)
-"""What a later record of the same point replaces."""
+REPEATABLE = (Status.TIMEOUT, Status.FAILED, Status.NOISY)
+"""What a later record of the same point replaces: `--retry` measures it again."""
 _LINE: TypeAdapter[Line] = TypeAdapter(Line)
 _UPGRADE = "upgrade traincast"
 _MAX_PROBLEMS = 5
@@ -77,8 +77,8 @@ def parse_lines(lines: Sequence[RawLine], path: Path) -> tuple[Line, ...]:
 def without_repeats(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[str, ...]]:
     """Return the lines that count, in order, and notes on those that do not.
 
-    A record that is there twice counts once, and a lost point no longer counts when a later
-    record of the same point is there.
+    A record that is there twice counts once, and one that was lost or too noisy no longer counts
+    when a later record of the same point is there.
     """
     last = {
         key_of(line.point): index for index, line in enumerate(lines) if isinstance(line, Record)
@@ -91,7 +91,7 @@ def without_repeats(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[str,
             kept.append(line)
             continue
         text = line.model_dump_json()
-        if line.status in LOST and last[key_of(line.point)] != index:
+        if line.status in REPEATABLE and last[key_of(line.point)] != index:
             retried += 1
         elif text in seen:
             twice += 1
@@ -99,7 +99,7 @@ def without_repeats(lines: Sequence[Line]) -> tuple[tuple[Line, ...], tuple[str,
             kept.append(line)
             seen.add(text)
     notes = [f"{twice} records are there twice and count once"] if twice else []
-    notes += [f"{retried} lost points were measured again"] if retried else []
+    notes += [f"{retried} lost or noisy points were measured again"] if retried else []
     return tuple(kept), tuple(notes)
 
 

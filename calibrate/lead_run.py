@@ -48,7 +48,7 @@ def lead_run(crew: Crew, settings: RunSettings, notes: Sequence[str]) -> Iterato
     batches = expand(plan, crew.identity.world, facts, settings.model)
     planned = _planned(batches, ledger, fingerprint)
     yield planned
-    if planned.points:
+    if planned.points or not ledger.headers:
         ledger.add(_header(settings, fingerprint))
     lead = Lead(
         crew=crew,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from calibrate.journal import append_line, read_journal, repair
-from calibrate.journal_lines import LOST
+from calibrate.journal_lines import REPEATABLE
 from calibrate.points import Point, key_of
 from calibrate.records import Header, Line, Record, Status
 from simulator.errors import InputError, Problem
@@ -24,7 +24,7 @@ class Ledger:
 
     path: Path
     retry: bool = False
-    """Whether lost points of earlier runs count as not measured."""
+    """Whether lost and noisy points of earlier runs count as not measured."""
     records: dict[str, Record] = field(default_factory=dict)
     headers: tuple[Header, ...] = ()
     before: Mapping[str, Record] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Ledger:
         record = self.records.get(key)
         if record is None:
             return False
-        return not (self.retry and record.status in LOST and key not in self.own)
+        return not (self.retry and record.status in REPEATABLE and key not in self.own)
 
     def add(self, line: Line) -> None:
         """Append a line. Raises `InputError` where the disk is full."""

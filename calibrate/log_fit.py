@@ -83,10 +83,11 @@ def fit_constants(
 def find(
     free: Mapping[str, FreeConstant],
     log_errors: Callable[[dict[str, float]], Array],
+    weights: Array | float = 1.0,
 ) -> Found:
     """Return the values of the free constants that make `log_errors` small.
 
-    Minimises the soft-L1 loss of the errors and, for each constant, of
+    Minimises the soft-L1 loss of the errors, each times its weight, and, for each constant, of
     SOFT log(value / prior) / spread: one measured point's worth of belief.
     """
     names = list(free)
@@ -98,7 +99,7 @@ def find(
     def residuals(point: Array) -> Array:
         away = point - 1
         values = dict(zip(names, np.exp(prior + away).tolist(), strict=True))
-        return np.concatenate([log_errors(values), SOFT * away / spread])
+        return np.concatenate([weights * log_errors(values), SOFT * away / spread])
 
     # The search is over 1 + log(value / prior): its steps are relative, so it must not start at 0.
     start = np.clip(1.0, 1 + low + _STEP, 1 + high - _STEP)
@@ -112,7 +113,8 @@ def find(
         max_nfev=_MOST_STEPS,
     )
     values = np.exp(prior + found.x - 1).tolist()
-    deviation = np.minimum(_deviations(np.asarray(found.jac), found.fun), spread).tolist()
+    deviation = _deviations(np.asarray(found.jac), found.fun, weights)
+    deviation = np.minimum(deviation, spread).tolist()
     return Found(
         values=dict(zip(names, values, strict=True)),
         uncertainty=dict(zip(names, deviation, strict=True)),
@@ -129,17 +131,22 @@ def loss_weights(log_errors: Array) -> Array:
     return weights
 
 
-def _deviations(jacobian: Array, residuals: Array) -> Array:
+def _deviations(jacobian: Array, residuals: Array, weights: Array | float) -> Array:
     """Return the standard deviations of the logs of the constants at the optimum.
 
-    With H = J'J: H^-1 (s^2 D'D + SOFT^2 P'P) H^-1, where D are the rows of the points, which
-    scatter by s, and P those of the priors, whose residuals are scaled to SOFT.
+    With H = J'J: H^-1 (D' W^2 D s^2 + SOFT^2 P'P) H^-1, where D are the rows of the points, which
+    scatter by s times their weight, and P those of the priors, whose residuals are scaled to SOFT.
+    The p constants that points settle, tr(H^-1 D'D), fit themselves to n points, which then scatter
+    less about them: s^2 is larger by n / (n - p), at most n.
     """
     count = jacobian.shape[1]
     data, priors = jacobian[:-count], jacobian[-count:]
-    errors = np.abs(residuals[:-count])
-    scatter = _NORMAL * float(np.median(errors)) if errors.size else 0.0
+    errors = np.abs(residuals[:-count] / weights)
     inverse = np.linalg.pinv(jacobian.T @ jacobian)
-    middle = scatter**2 * data.T @ data + SOFT**2 * priors.T @ priors
+    settled = float(np.trace(inverse @ data.T @ data))
+    scatter = _NORMAL * float(np.median(errors)) if errors.size else 0.0
+    variance = scatter**2 * errors.size / max(errors.size - settled, 1.0)
+    heavy = (weights * data.T).T
+    middle = variance * heavy.T @ heavy + SOFT**2 * priors.T @ priors
     deviations: Array = np.sqrt(np.clip(np.diag(inverse @ middle @ inverse), 0.0, None))
     return deviations

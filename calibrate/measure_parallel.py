@@ -7,7 +7,7 @@ refused. Ranks are in Megatron's order: tp fastest, then dp, then pp.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -122,14 +122,7 @@ def _stage(
         fully_shard(model, mesh=mesh["dp"])
         return model
     bucket = None if point.bucket_bytes is None else point.bucket_bytes / _MIB
-    return DistributedDataParallel(
-        model,
-        process_group=mesh.get_group("dp"),
-        bucket_cap_mb=bucket,
-        # Else DDP orders its buckets anew behind the first step, and counts the gradients of all
-        # micro-batches of a pipeline as parameters.
-        find_unused_parameters=layout.pp > 1,
-    )
+    return DistributedDataParallel(model, process_group=mesh.get_group("dp"), bucket_cap_mb=bucket)
 
 
 def _tensor_parallel(model: TorchModel, mesh: DeviceMesh) -> None:
@@ -186,7 +179,12 @@ def _pipelined(spread: Spread) -> Callable[[], None]:
     first, last = own == 0, own == layout.pp - 1
 
     def passes() -> None:
-        schedule.step(*([tokens] if first else []), **({"target": targets} if last else {}))
+        with ExitStack() as stack:
+            # A forward pass of DDP expects its gradients to be reduced; the schedule asks for that
+            # itself, with the last micro-batch alone.
+            for module in spread.stages:
+                stack.enter_context(_reduced_by(module, last=False))
+            schedule.step(*([tokens] if first else []), **({"target": targets} if last else {}))
 
     return passes
 

@@ -13,7 +13,14 @@ from pydantic import Field
 
 from calibrate.limits import Limits
 from calibrate.operators import Operator
-from calibrate.plan_groups import ApartPlan, CollectivePlan, InterferencePlan, PairPlan
+from calibrate.plan_groups import (
+    MOST_COUNT,
+    MOST_POINTS,
+    ApartPlan,
+    CollectivePlan,
+    InterferencePlan,
+    PairPlan,
+)
 from calibrate.points import LayerPart
 from simulator.files import FileRecord
 from simulator.hardware.accelerator import Dtype
@@ -21,9 +28,13 @@ from simulator.parallel.layout import ParallelLayout
 from simulator.units import GB, KIB, MIB, MS, Bytes, Seconds
 from simulator.workload.job import TrainingJob
 
-_Count = Annotated[int, Field(ge=1)]
-_Some = Annotated[int, Field(ge=0)]
-_Factor = Annotated[int, Field(ge=2)]
+_MOST_MICRO_BATCH, _MOST_TP = 4096, 4096
+"""The second is what a layout may have; the first leaves room for one a rank in a global batch."""
+_Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
+_MicroBatch = Annotated[int, Field(ge=1, le=_MOST_MICRO_BATCH)]
+_Tp = Annotated[int, Field(ge=1, le=_MOST_TP)]
+_Some = Annotated[int, Field(ge=0, le=MOST_POINTS)]
+_Factor = Annotated[int, Field(ge=2, le=MOST_COUNT)]
 _Dtypes = tuple[Dtype, ...]
 
 
@@ -45,8 +56,8 @@ class ModelPlan(FileRecord):
     seq_length: _Count = 4096
     """Tokens of a sequence; no more than the model has positions, and halved until a layer's
     forward pass runs in `sizes.run`."""
-    micro_batches: tuple[_Count, ...] = (1,)
-    tp: tuple[_Count, ...] = (1,)
+    micro_batches: tuple[_MicroBatch, ...] = (1,)
+    tp: tuple[_Tp, ...] = (1,)
     """Tensor-parallel sizes whose local shapes are measured; those that the model cannot be cut
     into are left out."""
 
@@ -95,7 +106,7 @@ class MemoryPlan(FileRecord):
     operators: tuple[Operator, ...] = tuple(Operator)
     """First one a class is measured at all sizes x `factor`, then the others, then in between."""
     dtypes: _Dtypes = ()
-    least: Bytes = MIB
+    least: Bytes = Field(default=MIB, gt=0)
     """Of the bytes moved."""
     most: Bytes = 4 * GB
     factor: _Factor = 16
@@ -106,7 +117,7 @@ class MemoryPlan(FileRecord):
 class CopyPlan(FileRecord):
     """Copies between host and device."""
 
-    least: Bytes = 64 * KIB
+    least: Bytes = Field(default=64 * KIB, gt=0)
     most: Bytes = 1 * GB
     factor: _Factor = 64
 
@@ -121,9 +132,9 @@ class LayersPlan(FileRecord):
     """Parts of the model as PyTorch runs them."""
 
     parts: tuple[LayerPart, ...] = tuple(LayerPart)
-    micro_batches: tuple[_Count, ...] = ()
+    micro_batches: tuple[_MicroBatch, ...] = ()
     """Empty: those of the model."""
-    tp: tuple[_Count, ...] = ()
+    tp: tuple[_Tp, ...] = ()
     """Empty: those of the model."""
     ranks: Literal["one", "all"] = "one"
     """One process alone, or all at the same time, of which the slowest counts. All is what training
@@ -143,7 +154,7 @@ class TrainingPlan(FileRecord):
     """Real training steps of the first layers of the model, on one device and by all."""
 
     layers: tuple[_Count, ...] = (2, 4)
-    micro_batches: tuple[_Count, ...] = (1,)
+    micro_batches: tuple[_MicroBatch, ...] = (1,)
     ranks: Literal["one", "all"] = "one"
     """Whether one rank runs those on one device, or every rank its own at the same time, as with
     `[layers]`."""

@@ -13,7 +13,12 @@ from simulator.parallel.groups import Collective
 from simulator.units import GB, KIB, MIB, Bandwidth, Bytes
 from simulator.workload.stack_choices import KernelClass
 
-_Count = Annotated[int, Field(ge=1)]
+MOST_COUNT = 2**30
+"""Of any size in a plan; no tensor has a longer side."""
+MOST_POINTS = 10_000
+"""Of one section; more take days."""
+_Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
+_Size = Annotated[Bytes, Field(gt=0)]
 
 
 class Members(StrEnum):
@@ -48,13 +53,13 @@ class CollectivePlan(FileRecord):
     """The most valuable first."""
     members: tuple[Members, ...] = tuple(Members)
     """Likewise."""
-    least: Bytes = 1 * KIB
+    least: _Size = 1 * KIB
     most: Bytes = 4 * GB
     """On accelerators; no more than fits."""
     cpu_most: Bytes = 8 * MIB
     """Where ranks are CPUs."""
-    factor: int = Field(default=4, ge=2)
-    between: int = Field(default=0, ge=0)
+    factor: int = Field(default=4, ge=2, le=MOST_COUNT)
+    between: int = Field(default=0, ge=0, le=MOST_POINTS)
     """Sizes between two of those, later in the plan."""
     timing: tuple[Timing, ...] = (Timing.DEVICE,)
     """The first for all; the others later in the plan. Ranks that are CPUs time calls alone where
@@ -64,7 +69,7 @@ class CollectivePlan(FileRecord):
     launches outside a graph. Only where no NCCL_DEBUG is set, and in workers that measure nothing
     but collectives, so that neither launch costs nor steps hold it; false keeps those lines out of
     the timing of small collectives too."""
-    expected: Bandwidth = 5 * GB
+    expected: Bandwidth = Field(default=5 * GB, gt=0)
     """Of a link: only to say beforehand how long measuring takes."""
 
 
@@ -73,17 +78,17 @@ class ApartPlan(FileRecord):
 
     operations: tuple[Collective, ...] = (Collective.ALL_GATHER, Collective.ALL_TO_ALL)
     """Those in which both ranks send and receive at the same time."""
-    bytes: tuple[Bytes, ...] = (16 * MIB, 64 * MIB, 256 * MIB)
+    bytes: tuple[_Size, ...] = (16 * MIB, 64 * MIB, 256 * MIB)
     """Large ones, where the wire takes nearly all of the time."""
-    cpu_bytes: tuple[Bytes, ...] = (256 * KIB, MIB)
+    cpu_bytes: tuple[_Size, ...] = (256 * KIB, MIB)
     """Where ranks are CPUs."""
 
 
 class PairPlan(FileRecord):
     """Send and receive between pairs of ranks, to find slow links."""
 
-    bytes: Bytes = 16 * MIB
-    cpu_bytes: Bytes = MIB
+    bytes: _Size = 16 * MIB
+    cpu_bytes: _Size = MIB
     """Where ranks are CPUs."""
     all_up_to: _Count = 16
     """Ranks up to which every pair is measured; of more, neighbours and halving distances."""
@@ -94,6 +99,6 @@ class InterferencePlan(FileRecord):
 
     kernels: tuple[KernelClass, ...] = tuple(KernelClass)
     operations: tuple[Collective, ...] = (Collective.ALL_REDUCE,)
-    bytes: tuple[Bytes, ...] = (64 * MIB,)
-    cpu_bytes: tuple[Bytes, ...] = (MIB,)
+    bytes: tuple[_Size, ...] = (64 * MIB,)
+    cpu_bytes: tuple[_Size, ...] = (MIB,)
     """Where ranks are CPUs."""

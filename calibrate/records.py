@@ -16,6 +16,8 @@ from simulator.files import FileRecord
 
 FORMAT = 1
 """Of the lines; a reader refuses a later one."""
+LEAST_SECONDS, MOST_SECONDS = 1e-12, 1e9
+"""Of a measured time: no clock resolves less, and no one waits longer (thirty years)."""
 
 
 class Status(StrEnum):
@@ -63,7 +65,7 @@ class Header(FileRecord):
     """The first line of a file, and one more each time that a run goes on."""
 
     line: Literal["header"] = "header"
-    format: int = FORMAT
+    format: int = Field(default=FORMAT, ge=1)
     traincast: str
     """Version of traincast."""
     made_by: str
@@ -94,7 +96,7 @@ class Record(FileRecord):
     line: Literal["record"] = "record"
     point: Point
     status: Status = Status.OK
-    seconds: float | None = Field(default=None, gt=0)
+    seconds: float | None = Field(default=None, ge=LEAST_SECONDS, le=MOST_SECONDS)
     """Median over blocks of the time of one run, the slowest rank's; None where none was got."""
     spread: float | None = Field(default=None, ge=0)
     """Distance between the quartiles of the blocks over the median."""
@@ -103,7 +105,7 @@ class Record(FileRecord):
     outliers: int = Field(default=0, ge=0)
     """Blocks that were dropped, more than 5 median absolute deviations off."""
     attempt: int = Field(default=1, ge=1)
-    by_rank: tuple[float, ...] = ()
+    by_rank: tuple[Annotated[float, Field(gt=0)], ...] = ()
     """Median of each rank, where every rank was timed for itself."""
     values: dict[str, float] = Field(default_factory=dict)
     """What a kind of point yields besides: see `VALUES`."""

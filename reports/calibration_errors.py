@@ -21,6 +21,10 @@ _DIGEST = 12
 """Characters of a hash that tell profiles apart."""
 _SIGNED = ("worst", "bias")
 _HELD_OUT = "Held out are points that the fit of the profile has not seen."
+_ALL_SEEN = (
+    "The fit of the profile has seen all of these points: how far off it was on points that it had "
+    "not seen stands with the fit, and in a report under its constants."
+)
 _UNKNOWN = "The profile does not list the points that fitted it: it may have seen some of these."
 
 
@@ -30,7 +34,7 @@ def errors_section(check: Check, base: Check | None = None) -> Section:
     if not compared:
         text = "No measured point could be compared with a forecast."
         return Section(title=_TITLE, text=(text,))
-    columns = _columns(compared) + (_held_out(compared) if check.knows_its_fit else [])
+    columns = _columns(compared) + (_held_out(compared) if check.total.held_out else [])
     if base is not None:
         other = {each.family: each.statistics for each in (*base.families, base.total)}
         cells = [_of(other[each.family], "median") for each in compared]
@@ -41,10 +45,16 @@ def errors_section(check: Check, base: Check | None = None) -> Section:
             f"Profile {plain(check.profile)} ({check.sha256[:_DIGEST]}). Errors are |forecast / "
             "measured - 1|; worst and bias (the median) are signed. Noise is the median distance "
             "between the quartiles of repeats over their median: errors below it say nothing.",
-            _HELD_OUT if check.knows_its_fit else _UNKNOWN,
+            _seen(check),
         ),
         columns=tuple(columns),
     )
+
+
+def _seen(check: Check) -> str:
+    if not check.knows_its_fit:
+        return _UNKNOWN
+    return _HELD_OUT if check.total.held_out else _ALL_SEEN
 
 
 def memory_section(check: Check) -> Section | None:
@@ -75,12 +85,11 @@ def worst_section(check: Check) -> Section | None:
     return Section(
         title="Largest errors",
         columns=(
-            words("family", [point.family for point in points]),
             figures("error", [signed_percent(error) for _, error in worst]),
             figures("noise", [share(point.record.spread) for point in points], 4),
             figures("measured", [_time(point.measured) for point in points]),
-            figures("forecast", [_time(point.predicted) for point in points], 2),
-            words("point", [point.words for point in points], 1),
+            figures("forecast", [_time(point.predicted) for point in points]),
+            words("point", [f"{point.family}: {point.words}" for point in points]),
             words("origin", [point.record.origin or NONE for point in points], 3),
         ),
     )
@@ -127,8 +136,8 @@ def _held_out(families: Sequence[FamilyCheck]) -> list[Column]:
     held_out = [each.held_out for each in families]
     return [
         figures("held out", [str(each.count if each else 0) for each in held_out], 5),
-        figures("their median", [_of(each, "median") for each in held_out], 4),
-        figures("their worst", [_of(each, "worst") for each in held_out], 5),
+        figures("held-out median", [_of(each, "median") for each in held_out], 4),
+        figures("held-out worst", [_of(each, "worst") for each in held_out], 5),
     ]
 
 

@@ -77,16 +77,16 @@ def _blocks(fitted: Fitted) -> Section:
     return Section(
         title=f"Fit of {fitted.profile.name}, from {fitted.base}",
         text=(
-            "left out: errors on points left out in turn; base: those of the base's constants on "
-            "the same points; held out: on a random fifth that only the check has seen",
+            "left-out: errors on points left out in turn; base: those of the base's constants on "
+            "the same points; held-out: on a random fifth that only the check has seen",
         ),
         columns=(
             words("block", [block.name for block in blocks]),
             figures("points", [str(len(block.records)) for block in blocks]),
             words("constants", ["fitted" if block.is_fitted else "kept" for block in blocks]),
-            *_error_columns("left out", [block.judgement.fitted for block in blocks], rank=0),
+            *_error_columns("left-out", [block.judgement.fitted for block in blocks], rank=0),
             *_error_columns("base", [block.judgement.default for block in blocks], rank=1),
-            *_error_columns("held out", [block.held_out for block in blocks], rank=2),
+            *_error_columns("held-out", [block.held_out for block in blocks], rank=2),
         ),
     )
 
@@ -94,7 +94,7 @@ def _blocks(fitted: Fitted) -> Section:
 def _error_columns(name: str, errors: list[Array], *, rank: int) -> Iterator[Any]:
     summaries = [summary_of(values) for values in errors]
     yield figures(f"{name} median", [share(s[0] if s else None) for s in summaries], rank)
-    yield figures("p90", [share(s[1] if s else None) for s in summaries], rank)
+    yield figures(f"{name} p90", [share(s[1] if s else None) for s in summaries], rank)
 
 
 def _uncertainty(fitted: Fitted) -> Section | None:

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from reports.section import Section
 from reports.table import (
+    as_pairs,
     fit_columns,
     needed_width,
     print_heading,
@@ -36,8 +37,7 @@ def _print_columns(console: Console, section: Section, hint: str) -> None:
     if any(section.titles) and needed_width(kept) <= console.width:
         print_table(console, section.columns, hint)
         return
-    lines = zip(*(column.cells for column in kept), strict=True)
-    print_pairs(console, [("  ".join(line[:-1]), line[-1]) for line in lines])
+    print_pairs(console, as_pairs(kept))
     if dropped:
         note = f"left out at {console.width} characters: {', '.join(dropped)}"
         print_text(console, f"{note} ({hint})", "dim")

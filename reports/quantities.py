@@ -23,23 +23,25 @@ def number(value: float, digits: int = _DIGITS) -> str:
     return f"{value:,.{max(0, digits - whole)}f}"
 
 
-def seconds(value: float) -> str:
+def seconds(value: float, digits: int = _DIGITS) -> str:
     """Return a duration with the unit in which it is easily read, up to days.
 
     >>> seconds(17.234), seconds(0.00321), seconds(7200), seconds(864000)
     ('17.23 s', '3.210 ms', '2.000 h', '10.00 days')
+    >>> seconds(167.58, 2)
+    '2.8 min'
     """
     if value >= 2 * SECONDS_PER_DAY:
-        return f"{number(value / SECONDS_PER_DAY)} days"
+        return f"{number(value / SECONDS_PER_DAY, digits)} days"
     if value >= SECONDS_PER_HOUR:
-        return f"{number(value / SECONDS_PER_HOUR)} h"
+        return f"{number(value / SECONDS_PER_HOUR, digits)} h"
     if value >= 2 * _SECONDS_PER_MINUTE:
-        return f"{number(value / _SECONDS_PER_MINUTE)} min"
+        return f"{number(value / _SECONDS_PER_MINUTE, digits)} min"
     if value >= 1 or value == 0:
-        return f"{number(value)} s"
+        return f"{number(value, digits)} s"
     if value >= MS:
-        return f"{number(value / MS)} ms"
-    return f"{number(value / US)} us"
+        return f"{number(value / MS, digits)} ms"
+    return f"{number(value / US, digits)} us"
 
 
 def gibibytes(value: float) -> str:
@@ -49,6 +51,15 @@ def gibibytes(value: float) -> str:
     '80.00'
     """
     return f"{value / GIB:,.2f}"
+
+
+def counted(count: int, thing: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "point"), counted(1200, "point")
+    ('1 point', '1,200 points')
+    """
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def percent(value: float) -> str:

@@ -64,6 +64,18 @@ def print_table(console: Console, columns: Sequence[Column], hint: str = "") -> 
         print_text(console, f"{note} ({hint})" if hint else note, _MUTED)
 
 
+def as_pairs(columns: Sequence[Column]) -> list[tuple[str, str]]:
+    """Return the lines of a table as aligned columns and the words of the last one.
+
+    >>> as_pairs([Column(title="n", cells=["12"]), Column(title="why", cells=["long words"])])
+    [(' n', 'why'), ('12', 'long words')]
+    """
+    *first, last = columns
+    lines = list(zip(*((column.title, *column.cells) for column in first), strict=True))
+    pairs = zip([_line(first, line) for line in lines], (last.title, *last.cells), strict=True)
+    return list(pairs)[0 if any(column.title for column in columns) else 1 :]
+
+
 def print_pairs(console: Console, pairs: Sequence[tuple[str, str]]) -> None:
     """Print names and values in two columns; long values wrap between words."""
     if not pairs:

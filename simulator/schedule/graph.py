@@ -192,7 +192,8 @@ class _Builder:
                 self.ranks[action.stage].gathered.append(done)
             arrival, pending = NO_TASK, done if reduces else NO_TASK
         if pending != NO_TASK:
-            self._reduce(action.stage, place, 0, pending)
+            reduced = self._reduce(action.stage, place, 0, pending)
+            return reduced if self.shape.send_after_reduce else done
         return done
 
     def _gather(self, stage: int, place: int, segment: int) -> int:
@@ -201,8 +202,8 @@ class _Builder:
         after = used[limit] if limit >= 0 else NO_TASK
         return self._add(Work(WorkKind.GATHER, stage, place, segment), self.data_stream, after)
 
-    def _reduce(self, stage: int, place: int, segment: int, after: int) -> None:
-        self._add(Work(WorkKind.REDUCE, stage, place, segment), self.data_stream, after)
+    def _reduce(self, stage: int, place: int, segment: int, after: int) -> int:
+        return self._add(Work(WorkKind.REDUCE, stage, place, segment), self.data_stream, after)
 
     def _send(self, action: Action, place: int, done: int) -> int:
         """Add the transfer to the next stage; return the task after which its data are there."""

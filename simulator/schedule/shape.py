@@ -24,6 +24,7 @@ def graph_shape(program: StepProgram, *, averages: bool = False) -> GraphShape:
         prefetch=overlap.prefetch,
         blocking_send=not overlap.pipeline_send and overlap.pipeline_receive,
         on_request=not overlap.pipeline_receive,
+        send_after_reduce=overlap.send_after_reduce,
         blocking_data=program.shards_parameters and not overlap.sharded,
         tied=program.ties_stages,
         tail=_tail(program, averages) if not head_gather else WorkKind.JOIN,

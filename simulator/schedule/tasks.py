@@ -99,6 +99,8 @@ class GraphShape:
     blocking_send: bool
     on_request: bool = False
     """Whether a transfer runs when its receiver comes to it, which it holds up."""
+    send_after_reduce: bool = False
+    """Whether a pass that reduces gradients is done for the next stage only when they are."""
     blocking_data: bool = False
     """Whether ZeRO-3's gathers and reductions hold up compute."""
     tied: bool

@@ -95,6 +95,9 @@ class Overlap(FileRecord):
     """A stage's receives are posted before it needs them; false where it asks, and waits, for each
     when it comes to it, and nothing is sent before it does; `pipeline_send` then counts for
     nothing."""
+    send_after_reduce: bool = False
+    """A stage whose backward pass reduces gradients hands its input gradient on only when all of
+    them are reduced (DDP ends its backward pass by waiting for them)."""
     pipeline_slices: bool = True
     """Each tp rank sends its slice of an activation, and the receivers gather them."""
     tensor_backward: bool

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from calibrate.fit import Fitted, fit_folder
+from calibrate.fit_block import Fitting, judge
 from calibrate.fit_blocks import DISAGREES
-from calibrate.points import Direction, GemmPoint, HostCopyPoint, MemoryBoundPoint
+from calibrate.fit_memory import memory_bound_model
+from calibrate.points import Direction, GemmPoint, HostCopyPoint, MemoryBoundPoint, Point
 from calibrate.records import Record, Status
 from calibrate.used_points import digest_of, used_points
 from simulator.errors import InputError
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.constants import Origin
 from simulator.hardware.kernel_constants import MemoryClass
-from simulator.hardware.profile import load_profile
+from simulator.hardware.profile import Profile, load_profile
 from simulator.hardware.software_constants import KernelClass
 from simulator.units import MIB, US
 from tests.calibrate.fit_folders import (
@@ -221,3 +225,15 @@ def test_the_seed_draws_what_is_held_out(records: list[Record], tmp_path: Path) 
     held = [fit_folder(folder, seed=seed).blocks[0].held_out for seed in (0, 0, 1)]
     assert np.array_equal(held[0], held[1])
     assert not np.array_equal(held[0], held[2])
+
+
+def test_repeats_of_a_point_are_left_out_together() -> None:
+    model, lone = memory_bound_model(), kernels(6)
+    seen: list[list[Point]] = []
+
+    def fit(kept: Sequence[Record], profile: Profile) -> Fitting:
+        seen.append([record.point for record in kept])
+        return model.fit(kept, profile)
+
+    judge(replace(model, fit=fit), [*lone, *lone[:2]], load_profile("dgx-h100"))
+    assert [len(set(points)) for points in seen] == [len(lone) - 1] * len(lone)

@@ -70,6 +70,8 @@ def test_one_process_under_a_launcher_needs_no_master() -> None:
         ({"LOCAL_RANK": "2"}, "LOCAL_RANK: must be RANK modulo LOCAL_WORLD_SIZE"),
         ({"WORLD_SIZE": "7"}, "WORLD_SIZE: must be a multiple of LOCAL_WORLD_SIZE = 4"),
         ({"LOCAL_WORLD_SIZE": "0"}, "WORLD_SIZE: must be a multiple"),
+        ({"RANK": "9" * 5000}, "RANK: must be a number"),
+        ({"WORLD_SIZE": "999999996"}, "WORLD_SIZE: must be at most 1048576"),
         ({"MASTER_PORT": "70000"}, "MASTER_PORT: must be 1 to 65535"),
     ],
 )

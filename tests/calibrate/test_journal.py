@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from calibrate.fit_input import read_measurements
 from calibrate.folder_lock import lock_folder
 from calibrate.journal import append_line, read_folder, read_journal, repair
 from calibrate.points import Direction, HostCopyPoint
@@ -104,6 +105,20 @@ def test_the_owner_moves_a_broken_line_in_the_middle_aside(tmp_path: Path) -> No
     assert (sizes(path), "line 3 was broken" in note) == ([1, 3], True)
 
 
+@pytest.mark.parametrize("status", [Status.TIMEOUT, Status.FAILED, Status.NOISY])
+def test_a_point_that_was_measured_again_counts_as_it_was_last(
+    tmp_path: Path, status: Status
+) -> None:
+    path = tmp_path / "measured.jsonl"
+    for line in (record(1, status=status), record(1)):
+        append_line(path, line)
+    read = read_journal(path)
+    assert (read.lines, read.notes[0][-42:]) == (
+        (record(1),),
+        "1 lost or noisy points were measured again",
+    )
+
+
 def test_a_record_that_is_there_twice_counts_once(tmp_path: Path) -> None:
     path = journal(tmp_path, 1)
     append_line(path, record(1))
@@ -193,3 +208,31 @@ def test_a_record_that_does_not_fit_on_the_disk_leaves_the_file_as_it_was(tmp_pa
     )
     # 27 is EFBIG, which a file-size limit raises where a full disk raises ENOSPC.
     assert (done.stdout.strip(), path.read_bytes() == before) == ("27", True)
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "key"),
+    [
+        ('"by_rank":[]', '"by_rank":[1.0,0.0]', "by_rank.1"),
+        ('"seconds":null', '"seconds":1e-320', "seconds"),
+        ('"format":1', '"format":-3', "format"),
+    ],
+)
+def test_a_number_that_nothing_can_measure_is_named(
+    tmp_path: Path, was: str, becomes: str, key: str
+) -> None:
+    lines = (
+        Header(traincast="0.1.0", made_by="a test", at="", fingerprint=Fingerprint()),
+        Record(point=HostCopyPoint(direction=Direction.TO_HOST, bytes=1.0)),
+    )
+    text = "".join(line.model_dump_json() + "\n" for line in lines)
+    path = tmp_path / "measured.jsonl"
+    path.write_text(text.replace(was, becomes))
+    with pytest.raises(InputError, match=key):
+        read_journal(path)
+
+
+def test_a_file_without_a_header_is_told_at_the_fit(tmp_path: Path) -> None:
+    append_line(tmp_path / "measured.jsonl", record(1))
+    (note,) = read_measurements(tmp_path).notes
+    assert "no header says which machine this is" in note

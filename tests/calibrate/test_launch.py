@@ -125,6 +125,12 @@ def test_local_ranks_are_started_by_torchrun() -> None:
         (["--", "--out", "x"], "one of --local N, --torchrun and --slurm SITE.toml is needed"),
         (["--torchrun", "--", "--out", "x"], "--endpoint: is needed with --torchrun"),
         (["--torchrun", "--", "--plan", "quick"], "Missing option '--out'"),
+        (
+            ["--local", "2", "--", "--out", "x", "--budget", "0 s"],
+            "--budget: must be greater than 0",
+        ),
+        (["--local", "2", "--", "--out", "x", "--plan", "no.toml"], "no.toml: no such file"),
+        (["--torchrun", "--", "--out", "x", "--plan", "nope"], "nope: is neither a shipped plan"),
         (["--torchrun", "--", "--out", "x", "--bugdet", "1 s"], "No such option"),
     ],
 )
@@ -142,3 +148,15 @@ def test_the_line_for_every_node_is_printed(capsys: pytest.CaptureFixture[str]) 
         "torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint n1:29500 "
         "--rdzv-id traincast -m traincast calibrate run --out run\n"
     )
+
+
+def test_a_written_script_names_the_next_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site, script = tmp_path / "site.toml", tmp_path / "job.sbatch"
+    site.write_text(
+        'partition = "b"\nnodes = 1\ngpus_per_node = 8\ngpus = "gres"\ntime = "00:10:00"\n',
+        encoding="utf-8",
+    )
+    main(["calibrate", "launch", "--slurm", str(site), "--out", str(script), "--", "--out", "run"])
+    assert capsys.readouterr().err == f"wrote {script}; next: sbatch {script}\n"

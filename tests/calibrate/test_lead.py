@@ -150,6 +150,17 @@ def test_retry_measures_what_was_lost_and_only_that(tmp_path: Path) -> None:
     assert again.jobs[0].task.todo == (1,)
 
 
+def test_retry_measures_noisy_points_again(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, [does_all])
+    ledger = stage.lead().ledger
+    for point, status in zip(batch(2).points, (Status.OK, Status.NOISY), strict=True):
+        ledger.add(Record(point=point, status=status, seconds=1.0))
+    again = stage.lead()
+    again.ledger.retry = True
+    list(measure_batch(again, batch(2)))
+    assert stage.jobs[0].task.todo == (1,)
+
+
 def test_retry_of_a_point_that_is_lost_again_ends(tmp_path: Path) -> None:
     run(Stage(tmp_path, [hangs_at(0)]), 1)
     again = Stage(tmp_path, [hangs_at(0)])

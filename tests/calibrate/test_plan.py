@@ -406,3 +406,23 @@ def test_a_file_says_all_that_is_wrong_in_it(tmp_path: Path) -> None:
 
     keys = {problem.key for problem in caught.value.problems}
     assert keys == {"soak.duration", "gemm.spred", "limits.blocks"}
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ({"gemm": {"spread": 10**9}}, "gemm.spread"),
+        ({"memory_bound": {"least": "0 B"}}, "memory_bound.least"),
+        ({"memory_bound": {"between": 10**9}}, "memory_bound.between"),
+        ({"memory_bound": {"factor": 10**400}}, "memory_bound.factor"),
+        ({"host_copy": {"least": "0 B"}}, "host_copy.least"),
+        ({"collectives": {"least": "0 B"}}, "collectives.least"),
+        ({"pairs": {"cpu_bytes": "0 B"}}, "pairs.cpu_bytes"),
+        ({"apart": {"cpu_bytes": ["0 B"]}}, "apart.cpu_bytes.0"),
+        ({"model": {"default": ["gpt2"], "tp": [10**12]}}, "model.tp.0"),
+        ({"training": {"micro_batches": [10**18]}}, "training.micro_batches.0"),
+    ],
+)
+def test_a_plan_that_would_never_end_is_refused(section: dict[str, object], key: str) -> None:
+    with pytest.raises(InputError, match=key):
+        parse_record(Plan, section, "plan.toml")

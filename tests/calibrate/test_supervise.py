@@ -148,7 +148,7 @@ def test_piped_output_is_one_line_an_event(capsys: pytest.CaptureFixture[str]) -
     shown.show(ended(10.0, seconds=None, status=Status.TIMEOUT, reason="not done"))
     shown.show(Note(text="a word"))
     assert capsys.readouterr().err == (
-        "m: 2 points to measure, 1 done before, about 40.00 s\n"
+        "m: 2 points to measure, 1 done before, about 40 s\n"
         "[1/2] gemm bf16 64 x 64 x 64, forward: 1.000 ms, spread 1.0 %\n"
         "[2/2] gemm bf16 64 x 64 x 64, forward: timeout: not done\n"
         "note: a word\n"

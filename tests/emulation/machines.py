@@ -57,10 +57,10 @@ def calibrated_for_four(folder: Path, two: Machine) -> Machine:
     return _fitted(folder, measured)
 
 
-def measure(plan: Path, out: Path, *, hosts: int, rate: float) -> None:
+def measure(plan: Path, out: Path, *, hosts: int, rate: float, computes: bool = True) -> None:
     """Measure a plan on a fresh cluster of one tier."""
     with cluster(hosts, rate) as made:
-        calibrate_run(made, plan, out, ranks=hosts, limit=_LONGEST)
+        calibrate_run(made, plan, out, ranks=hosts, limit=_LONGEST, computes=computes)
 
 
 def checked(folder: Path, profile: Profile) -> Check:

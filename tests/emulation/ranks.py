@@ -18,20 +18,28 @@ _PORT = 29500
 
 
 def calibrate_run(
-    made: Cluster, plan: Path, out: Path, *, ranks: int, limit: float, hosts: Sequence[int] = ()
+    made: Cluster,
+    plan: Path,
+    out: Path,
+    *,
+    ranks: int,
+    limit: float,
+    hosts: Sequence[int] = (),
+    computes: bool = True,
 ) -> None:
     """Measure `plan` with `ranks` ranks into `out`; raise with what they said if it fails.
 
     `hosts` is the host of each rank; left out, rank i runs on host i. Where there are fewer cores
-    than ranks, neighbours share one: those of a pipeline stage, which compute at the same time, so
-    that each takes as much longer as it did while layers were timed.
+    than ranks and the plan `computes`, neighbours share one: those of a pipeline stage, which
+    compute at the same time, so that each takes as much longer as it did while layers were timed.
+    Else ranks are dealt to the cores in turn, so that neighbours start together.
     """
     hosts = hosts or range(ranks)
     cores = sorted(os.sched_getaffinity(0))
     out.mkdir(parents=True, exist_ok=True)
     started = []
     for rank in range(ranks):
-        cpu = cores[rank * len(cores) // ranks]
+        cpu = cores[rank * len(cores) // ranks if computes else rank % len(cores)]
         log = (out / f"host{rank}.txt").open("w")
         process = made.hosts[hosts[rank]].popen(
             _command(plan, out),

@@ -54,13 +54,13 @@ def test_collectives_of_other_sizes_ranks_and_rates_take_as_long_as_forecast(
     two_hosts: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables, errors = [], []
-    for hosts, rate in ((4, RATES[0]), (2, RATES[1]), (4, RATES[1])):
+    for hosts, rate in ((4, RATES[0]), (2, RATES[1])):
         folder = tmp_path / f"{hosts}-{rate:.0f}"
-        measure(HERE / "collectives.toml", folder, hosts=hosts, rate=rate)
+        measure(HERE / "collectives.toml", folder, hosts=hosts, rate=rate, computes=False)
         check = checked(folder, two_hosts.at(rate))
         tables.append(f"{hosts} hosts at {rate / MEGABIT:g} Mb/s\n{table_of(check)}")
         errors += errors_of(check)
     summary = f"median {median(errors):.1%}, worst {max(errors):.1%} of {len(errors)} collectives"
     show(capsys, "Collectives, forecast over measured", *tables, summary)
-    assert len(errors) >= 3 * 6 * 2
+    assert len(errors) == 2 * 6 * 3
     assert median(errors) <= COLLECTIVE_MEDIAN, summary

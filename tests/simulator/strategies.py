@@ -89,6 +89,7 @@ def stacks(draw: st.DrawFn) -> Stack:
             "prefetch": draw(st.integers(0, 2)),
             "pipeline_receive": draw(flags),
             "sharded": draw(flags),
+            "send_after_reduce": draw(flags),
         },
         bucket_parameters=draw(st.sampled_from(BUCKETS)),
         first_bucket_parameters=draw(st.sampled_from((None, *BUCKETS))),

@@ -60,7 +60,7 @@ def test_limits_decide_the_exit_code(folder: Path, limits: list[str], code: int)
 
 def test_a_broken_limit_is_told_with_its_numbers(folder: Path) -> None:
     err = check(folder, "--worst", "19%")[2]
-    assert ("worst error 20.0%" in err, "limit of 0.19" in err) == (True, True)
+    assert ("worst error 20.0%" in err, "limit of 19%" in err) == (True, True)
 
 
 @pytest.mark.parametrize("text", ["4", "0.04", "four%", "-1%", "1..2%", ""])
@@ -109,3 +109,9 @@ def test_a_step_with_an_unknown_stack_is_listed(tmp_path: Path) -> None:
     unknown = point.model_copy(update={"job": point.job.model_copy(update={"stack": "mine"})})
     code, out, _ = check(write_folder(tmp_path / "m", record(unknown)))
     assert (code, "neither a shipped stack" in out) == (0, True)
+
+
+def test_a_folder_that_is_not_there_is_told_with_what_makes_it(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    code, _, err = check(missing)
+    assert (code, f"traincast calibrate run --out {missing}" in err) == (2, True)

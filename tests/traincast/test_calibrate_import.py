@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from calibrate.importing import output_names
 from calibrate.records import Header, Record
 from tests.calibrate.logs import log
 from tests.traincast.command_line import run
@@ -90,3 +91,33 @@ def test_a_folder_that_cannot_be_made_is_told(good: Path, tmp_path: Path) -> Non
     outcome = run("calibrate", "import", good, "--out", good / "sub")
     assert outcome.code == 2
     assert "cannot be made" in outcome.err
+
+
+def test_the_next_step_is_named_where_there_is_something_to_fit(good: Path, tmp_path: Path) -> None:
+    out = run("calibrate", "import", good, "--out", tmp_path / "out").out
+    assert f"next: traincast calibrate fit {tmp_path / 'out'} --out profile.toml" in out
+
+
+@pytest.mark.parametrize(
+    ("option", "fix"), [("--bytes", '--bytes "1 GiB"'), ("--line-rate", '--line-rate "450 GB/s"')]
+)
+def test_a_number_without_its_unit_is_told_with_one_that_has_it(
+    good: Path, tmp_path: Path, option: str, fix: str
+) -> None:
+    outcome = run("calibrate", "import", good, "--out", tmp_path / "out", option, "5")
+    assert (outcome.code, fix in outcome.err) == (2, True)
+
+
+def test_the_journal_of_a_run_is_never_replaced(good: Path, tmp_path: Path) -> None:
+    log_file = good.rename(tmp_path / "measured")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "measured.jsonl").write_text("of a run\n")
+    outcome = run("calibrate", "import", log_file, "--out", folder)
+    kept = (folder / "measured.jsonl").read_text()
+    assert (outcome.code, kept) == (2, "of a run\n")
+
+
+def test_a_name_that_a_folder_makes_is_told_apart_too() -> None:
+    names = output_names([Path("a/x.log"), Path("b/x.log"), Path("a_x.log")]).values()
+    assert len(set(names)) == len(names)

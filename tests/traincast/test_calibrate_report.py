@@ -49,7 +49,7 @@ def test_the_name_of_a_page_says_its_format(
 ) -> None:
     target = tmp_path / name
     outcome = run("calibrate", "report", folder, "--profile", "dgx-h100", "-o", target)
-    assert (outcome.code, outcome.out) == (0, "")
+    assert (outcome.code, outcome.out) == (0, f"wrote {target}\n")
     assert target.read_text("utf-8").startswith(begins)
 
 
@@ -81,3 +81,27 @@ def test_a_report_cannot_be_written_over_a_folder(folder: Path) -> None:
     target.mkdir(exist_ok=True)
     outcome = run("calibrate", "report", folder, "--profile", "dgx-h100", "-o", target)
     assert outcome.code == 2
+
+
+def test_a_narrow_terminal_still_shows_which_points_are_furthest_off(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "48")
+    out = run("calibrate", "check", folder, "--profile", "dgx-h100").out
+    listed = " ".join(out.partition("Largest errors")[2].split())
+    assert ("gemm bf16: 256 x 4096 x 4096" in listed, "point" in listed) == (True, True)
+
+
+def test_columns_of_a_narrow_fit_name_what_they_are_of(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = run("calibrate", "fit", folder, "--out", tmp_path / "p.toml").out
+    titles = next(line for line in out.splitlines() if line.startswith("block"))
+    assert titles.count("p90") == titles.count("left-out p90") + titles.count("base p90")
+
+
+def test_points_that_the_fit_has_seen_are_not_called_held_out(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "gemm", *(r for r in measured() if r.point.what == "gemm"))
+    out = " ".join(run("calibrate", "report", folder).out.split())
+    assert ("has seen all of these points" in out, "Held out are" in out) == (True, False)

@@ -60,4 +60,6 @@ def fit_profile(
     if tables:
         print_sections(console(), fit_sections(fitted), "see --json")
     if tables and out != STDOUT:
-        console().print(f"wrote {out}", style="dim")
+        console().print(f"wrote {out}", style="dim", soft_wrap=True)
+        following = f"next: traincast calibrate check {folder} --profile {out}"
+        console().print(following, style="dim", soft_wrap=True)

@@ -70,6 +70,7 @@ def import_measurements(
 ) -> None:
     """Turn logs, traces and tables of measurements into calibration files, one a file."""
     from calibrate.importing import ImportOptions
+    from calibrate.records import Status
 
     tables = check_targets(files[0], json=json)
     options = ImportOptions(
@@ -86,6 +87,10 @@ def import_measurements(
         write(as_json({"files": rows, "problems": [str(each) for each in problems]}), json)
     if tables:
         _print(rows)
+        if any(row["status"].get(Status.OK) for row in rows):
+            console().print(
+                f"next: traincast calibrate fit {out} --out profile.toml", soft_wrap=True
+            )
     if problems:
         raise InputError(*problems)
 
@@ -155,7 +160,8 @@ def _quantity(option: str, text: str | None) -> float | None:
     try:
         value = parse_quantity(text, dimension)
     except ValueError as error:
-        raise InputError(Problem(key=option, found=text[:60], rule=str(error))) from error
+        fix = f'{option} "{"1 GiB" if option == "--bytes" else "450 GB/s"}"'
+        raise InputError(Problem(key=option, found=text[:60], rule=str(error), fix=fix)) from error
     if value <= 0:
         raise InputError(Problem(key=option, found=text[:60], rule="must be positive"))
     return value

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from simulator.errors import InfeasibleError, InputError, Problem
-from traincast.commands.calibrate_run import check_torch, run_measurements
+from traincast.commands.calibrate_run import check_torch, check_values, run_measurements
 from traincast.commands.output import STDOUT, write
 
 _OPTIONS = "options of `traincast calibrate run`"
@@ -52,7 +52,7 @@ def launch(
     if sum(chosen) != 1:
         rule = "one of --local N, --torchrun and --slurm SITE.toml is needed"
         raise InputError(Problem(rule=rule, found=f"{sum(chosen)} of them"))
-    _check_run(arguments)
+    _check_run(arguments, here=local is not None)
     if submit and (slurm is None or out == STDOUT):
         rule = "needs --slurm SITE.toml and a file to keep the script in"
         raise InputError(Problem(key="--submit", rule=rule, fix="--out job.sbatch"))
@@ -62,16 +62,21 @@ def launch(
         write(sbatch_script(read_site(slurm), arguments), out)
         if submit:
             _submit(out)
+        elif out != STDOUT:
+            typer.echo(f"wrote {out}; next: {shlex.join(['sbatch', out])}", err=True)
     else:
         line = torchrun_line(*_torchrun_options(nodes, gpus_per_node, endpoint), arguments)
         write(line + "\n", out)
+        if out != STDOUT:
+            typer.echo(f"wrote {out}; next: run its line on every node", err=True)
 
 
-def _check_run(arguments: list[str]) -> None:
+def _check_run(arguments: list[str], *, here: bool) -> None:
     """Let the verb itself say what is wrong with its options, before anything is started."""
     verb = typer.Typer(add_completion=False)
     verb.command()(run_measurements)
-    typer.main.get_command(verb).make_context("traincast calibrate run", list(arguments))
+    command = typer.main.get_command(verb)
+    check_values(command.make_context("traincast calibrate run", list(arguments)).params, here=here)
 
 
 def _torchrun_options(

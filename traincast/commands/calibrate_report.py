@@ -46,6 +46,7 @@ def report_calibration(
 
     page = calibration_html if out.endswith(".html") else calibration_markdown
     write(page(found), out)
+    console().print(f"wrote {out}", style="dim", soft_wrap=True)
 
 
 def _check_name(out: str | None) -> None:

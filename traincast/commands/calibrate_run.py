@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -34,7 +36,9 @@ _Budget = Annotated[
     str | None,
     typer.Option(metavar="TIME", help='For the whole run, such as "5 min" [default: none].'),
 ]
-_Retry = Annotated[bool, typer.Option("--retry", help="Measure again what timed out or failed.")]
+_Retry = Annotated[
+    bool, typer.Option("--retry", help="Measure again what timed out, failed or was noisy.")
+]
 _PointLimit = Annotated[
     str, typer.Option(metavar="TIME", help="For a point, on top of 5 times what it should take.")
 ]
@@ -100,8 +104,9 @@ def _end(finished: Finished, settings: RunSettings) -> None:
     Raises:
         InfeasibleError: nothing was measured that a profile can be fitted to.
     """
+    from calibrate.journal_lines import REPEATABLE
     from calibrate.records import Status
-    from reports.quantities import seconds
+    from reports.quantities import counted, seconds
 
     counts = finished.counts
     parts = [f"{counts[status]} {status}" for status in Status if counts.get(status)]
@@ -110,8 +115,10 @@ def _end(finished: Finished, settings: RunSettings) -> None:
     if finished.left_out:
         typer.echo(f"left out for the budget: {finished.left_out}; the same command measures them")
     if counts.get(Status.TIMEOUT) or counts.get(Status.FAILED):
-        typer.echo(f"logs of the workers: {settings.folder / 'logs'}; --retry measures them again")
-    typer.echo(f"{finished.fitted} points to fit in {finished.journal}")
+        typer.echo(f"logs of the workers: {settings.folder / 'logs'}")
+    if any(counts.get(status) for status in REPEATABLE):
+        typer.echo(f"--retry measures {', '.join(REPEATABLE)} points again")
+    typer.echo(f"{counted(finished.fitted, 'point')} to fit in {finished.journal}")
     if not finished.fitted:
         rule = "no point was measured well enough to be fitted"
         raise InfeasibleError(Problem(where=finished.journal, rule=rule))
@@ -128,6 +135,29 @@ def check_torch() -> None:
         raise InputError(Problem(where="torch", rule=rule, found="not installed", fix=fix))
 
 
+def check_values(options: Mapping[str, Any], *, here: bool) -> None:
+    """Raise `InputError` with all options of a run that are wrong wherever it is started."""
+    from calibrate.plan import load_plan
+
+    plan = options["plan"]
+    checks: list[Callable[[], object]] = [lambda: _device(options["device"])]
+    if here or not plan.endswith(".toml") or Path(plan).is_file():
+        # A plan file that is not here may be there where the run is.
+        checks.append(lambda: load_plan(plan))
+    for name in ("budget", "start_limit", "point_limit", "silent_limit"):
+        if options[name] is not None:
+            key = f"--{name.replace('_', '-')}"
+            checks.append(partial(_seconds, key, options[name]))
+    problems: list[Problem] = []
+    for check in checks:
+        try:
+            check()
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(*problems)
+
+
 def _device(name: str | None) -> Literal["", "cpu", "cuda"]:
     if name not in (None, "cpu", "cuda"):
         rule, fix = "must be cpu or cuda", "cuda for AMD's accelerators too"
@@ -141,7 +171,8 @@ def _seconds(option: str, text: str) -> float:
     try:
         value = parse_quantity(text, Dimension.TIME)
     except ValueError as error:
-        raise InputError(Problem(key=option, rule=str(error), found=text)) from error
+        fix = f'{option} "5 min"'
+        raise InputError(Problem(key=option, rule=str(error), found=text, fix=fix)) from error
     if value <= 0:
         raise InputError(Problem(key=option, rule="must be greater than 0", found=text))
     return value

@@ -21,10 +21,14 @@ from calibrate.run_events import (
     PointBegun,
     PointEnded,
 )
-from reports.quantities import percent, seconds
+from reports.quantities import counted, percent, seconds
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+
+_ROUGH = 2
+"""Digits of a time that is only expected."""
 
 
 class Screen(Protocol):
@@ -108,7 +112,7 @@ class BarScreen:
             self.task,
             total=self.pace.points or None,
             completed=self.pace.ended,
-            left=f"{seconds(left)} left" if self.pace.points else "",
+            left=f"{seconds(left, _ROUGH)} left" if self.pace.points else "",
         )
 
 
@@ -147,15 +151,16 @@ def _line(event: Event) -> str:
         case Planned():
             done = f", {event.done} done before" if event.done else ""
             return (
-                f"{event.machine}: {event.points} points to measure{done}, "
-                f"about {seconds(event.seconds)}"
+                f"{event.machine}: {counted(event.points, 'point')} to measure{done}, "
+                f"about {seconds(event.seconds, _ROUGH)}"
             )
         case BatchBegun():
-            return f"{event.name}: {event.points} points"
+            return f"{event.name}: {counted(event.points, 'point')}"
         case PointEnded():
             return f"{_name(event.record.point)}: {_result(event.record)}"
         case LeftOut():
-            return f"{event.batch}: {event.points} points left out, the budget is too short"
+            points = counted(event.points, "point")
+            return f"{event.batch}: {points} left out, the budget is too short"
         case _:
             return ""
 

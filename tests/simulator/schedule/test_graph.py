@@ -32,6 +32,7 @@ def graph_shapes(draw: st.DrawFn) -> GraphShape:
         prefetch=draw(st.integers(0, 2)),
         blocking_send=draw(st.booleans()),
         blocking_data=draw(st.booleans()),
+        send_after_reduce=draw(st.booleans()),
         tied=draw(st.booleans()) and pp > 1,
         tail=draw(st.sampled_from((WorkKind.JOIN, WorkKind.GATHER_CHUNK, WorkKind.BROADCAST))),
         head_gather=draw(st.booleans()),
@@ -224,6 +225,19 @@ def test_sends_of_one_forward_one_backward_are_exchanges_between_its_ends() -> N
     )
     # The first activation comes alone, and so does the last gradient.
     assert [count(graph, kind) for kind in kinds] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(("waits", "first_stage_ends"), [(False, 2 + 3 + 5), (True, 2 + 5 + 3 + 5)])
+def test_a_stage_may_hand_on_its_gradient_behind_its_own_reduction(
+    waits: bool, first_stage_ends: float
+) -> None:
+    shape = replace(
+        bare_shape(ScheduleName.GPIPE, 2, 1, 1), sync=Sync.LAST_PASS, send_after_reduce=waits
+    )
+    seconds = {WorkKind.FORWARD: 1.0, WorkKind.BACKWARD: 3.0, WorkKind.REDUCE: 5.0}
+    # Forward through both (2), backward of the second (3), then of the first (3) and its own (5).
+    ends = ends_of(shape, seconds, WorkKind.REDUCE)
+    assert max(ends) == first_stage_ends + 3
 
 
 def test_gathers_and_reductions_that_block_add_to_compute() -> None:
