@@ -29,6 +29,8 @@ from simulator.hardware.software_constants import (
 
 STEPS_FOR_SPREAD = 5
 """Fewer steps do not tell how much steps scatter."""
+WIDEST = 0.99
+"""Of what a profile can state: a forecast that is as far off as it is long says nothing."""
 INTERVAL = 0.8
 """Share of steps that lie inside the interval of a forecast."""
 _FASTEST, _SLOWEST = 1.0, 10.0
@@ -89,8 +91,9 @@ def scaled_to_steps(records: Sequence[Record], profile: Profile) -> Profile:
 
     The scale is the median of measured over modelled time of steps on one device; it is kept where
     it makes their median error smaller, each judged by the scale of the others; a single step is
-    believed. The spread is the 80th percentile of the errors of all steps with that scale. Steps
-    of another stack than the software's say nothing of it.
+    believed. The spread is the 80th percentile of the errors of all steps with that scale, at most
+    `WIDEST`. Steps on one device that fewer ranks ran at once than others, and those of another
+    stack than the software's, say nothing of it.
     """
     software = profile.constants.software
     if software is None:
@@ -108,10 +111,11 @@ def scaled_to_steps(records: Sequence[Record], profile: Profile) -> Profile:
     ):
         scale = 1.0
     scaled = _with(profile, software.model_copy(update={"step_scale": scale}))
-    errors = abs(np.expm1(_log_errors(steps, scaled)))
+    together = [record for record in steps if _world(record) > 1]
+    errors = abs(np.expm1(_log_errors([*alone, *together], scaled)))
     if errors.size < STEPS_FOR_SPREAD:
         return scaled
-    spread = _rounded(float(np.quantile(errors, INTERVAL)))
+    spread = _rounded(min(WIDEST, float(np.quantile(errors, INTERVAL))))
     return _with(scaled, software.model_copy(update={"step_scale": scale, "step_spread": spread}))
 
 
