@@ -14,8 +14,9 @@ from simulator.units import US
 
 COLUMNS = ("gpu", "op", "dtype", "gpus", "nodes", "bytes", "time_us")
 HELD_OUT = 0.2
-_REDUCTIONS = (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER)
-_INTEGERS = ("int", "uint")
+REDUCTIONS = (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER, Collective.REDUCE)
+INTEGERS = ("int", "uint")
+"""Beginnings of the names of number formats that training adds none of, and no switch does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +49,8 @@ def read_points(table: pd.DataFrame) -> tuple[Point, ...]:
         rule = "a table of collectives needs the columns " + ", ".join(COLUMNS)
         raise InputError(Problem(where="table", rule=rule, found="no " + ", ".join(missing)))
     rows = table[(table["nodes"] == 1) & (table["gpus"] > 1) & (table["time_us"] > 0)]
-    integer = rows["dtype"].astype(str).str.startswith(_INTEGERS)
-    rows = rows[~(integer & rows["op"].isin(_REDUCTIONS))]
+    integer = rows["dtype"].astype(str).str.startswith(INTEGERS)
+    rows = rows[~(integer & rows["op"].isin(REDUCTIONS))]
     gpus = sorted(set(rows["gpu"]))
     if len(gpus) != 1:
         rule = "rows of one node of one kind of accelerator are needed"
@@ -67,6 +68,11 @@ def read_points(table: pd.DataFrame) -> tuple[Point, ...]:
             cells["op"], cells["gpus"], cells["bytes"], cells["time_us"], strict=True
         )
     )
+
+
+def adds_integers(collective: Collective, dtype: str) -> bool:
+    """Return whether a collective adds up integers, which no training step does."""
+    return collective in REDUCTIONS and dtype.lower().startswith(INTEGERS)
 
 
 def split(points: Sequence[Point], seed: int) -> tuple[tuple[Point, ...], tuple[Point, ...]]:

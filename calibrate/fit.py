@@ -17,7 +17,7 @@ from calibrate.fit_base import SUFFIX, base_profile
 from calibrate.fit_blocks import Block, fit_blocks, summary_of
 from calibrate.fit_input import Measurements, Rejected, read_measurements
 from calibrate.fit_provenance import fit_records, profile_spread, source_of
-from calibrate.fit_software import measured_software, scaled_to_steps
+from calibrate.fit_software import measured_software, scaled_to_steps, slowdown_notes
 from calibrate.profile_text import profile_text
 from simulator.errors import InputError, Problem
 from simulator.hardware.profile import INLINE, Profile, Source, parse_profile
@@ -90,7 +90,7 @@ def fit_folder(
         base=start.name,
         blocks=fitted.blocks,
         rejected=(*measured.rejected, *fitted.rejected),
-        notes=(*measured.notes, *notes),
+        notes=(*measured.notes, *notes, *slowdown_notes(measured.usable)),
         check=_check(fitted.blocks),
     )
 

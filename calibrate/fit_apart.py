@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from calibrate.fit_kernels import DIGITS
+from calibrate.fit_kernels import as_written
 from calibrate.point_groups import UnpredictedError, group_of
 from calibrate.points import CollectivePoint, GroupKind, Point, Timing
 from calibrate.records import Record
@@ -36,7 +36,7 @@ def fit_apart(records: Iterable[Record], profile: Profile) -> dict[str, float]:
     for collective, ratios in _ratios(records, profile).items():
         factor = median(ratio.value for ratio in ratios)
         if factor > 1 + median(ratio.spread for ratio in ratios):
-            found[collective] = float(f"{factor:.{DIGITS}g}")
+            found[collective] = as_written(factor)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from calibrate.fit_kernels import as_written
 from calibrate.points import CollectivePoint
 from calibrate.records import Fingerprint, Record
 from calibrate.validation.machines import resized
@@ -139,7 +140,7 @@ def _with_nic(profile: Profile, records: Sequence[Record]) -> tuple[Profile, str
     ]
     rate = max(point.bytes / seconds for point, seconds in points)
     latency = min(seconds for _, seconds in points)
-    nic = Nic(per_node=1, bandwidth=_rounded(rate), efficiency=1.0, latency=_rounded(latency))
+    nic = Nic(per_node=1, bandwidth=as_written(rate), efficiency=1.0, latency=as_written(latency))
     node = profile.node.model_copy(update={"nic": nic})
     machine = profile.machine.model_copy(update={"node": node})
     note = (
@@ -151,7 +152,3 @@ def _with_nic(profile: Profile, records: Sequence[Record]) -> tuple[Profile, str
 
 def _nodes(record: Record) -> int:
     return record.point.nodes if isinstance(record.point, CollectivePoint) else 1
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")

@@ -27,6 +27,8 @@ DISAGREES = 0.2
 """Weight in the soft loss below which a point counts as one that disagrees with the rest: it is
 `SOFT` / `DISAGREES`, about 25 %, off."""
 
+WIDEST = 0.99
+"""Interval that a profile can state at most: a forecast that far off says nothing."""
 _WORST = 1.0
 """Error that a single point may count for: one off by more is a disturbed one."""
 
@@ -66,16 +68,22 @@ class Judgement:
     """Of the constants that the fit started from, on the same points."""
 
     @property
-    def is_better(self) -> bool:
-        """Whether the fit is at least as good as what it started from; unjudged, it is.
+    def means(self) -> tuple[float, float]:
+        """The mean errors of the fit and of what it started from.
 
-        The mean decides, in which no error counts for more than `_WORST`: a median would not see
-        that a base fails on a third of the points.
+        No error counts for more than `_WORST`. A median would not see that a base fails on a third
+        of the points.
         """
+        own, base = (np.minimum(each, _WORST).mean() for each in (self.fitted, self.default))
+        return float(own), float(base)
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the fit is at least as good as what it started from; unjudged, it is."""
         if not self.fitted.size:
             return True
-        own, base = (np.minimum(each, _WORST).mean() for each in (self.fitted, self.default))
-        return bool(own <= base)
+        own, base = self.means
+        return own <= base
 
 
 def judge(model: BlockModel, records: Sequence[Record], start: Profile) -> Judgement:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from calibrate.collective_points import Point
+from calibrate.collective_points import Point, adds_integers
 from calibrate.fit_apart import PAIR
 from calibrate.fit_block import BlockModel, Fitting
 from calibrate.fit_domain import fit_domain
@@ -33,8 +33,6 @@ _FITTED = (
     Collective.SEND_RECV,
 )
 """Broadcast and reduce have no constants of their own."""
-_REDUCTIONS = (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER)
-_INTEGERS = ("int", "uint")
 _SEVERAL = 2
 _ONE_GROUP = (GroupKind.FIRST, GroupKind.PAIR)
 """Groups that have the scale-up links for themselves."""
@@ -92,7 +90,7 @@ def why_not(point: CollectivePoint, machine: Profile) -> str:
         return "timed alone: it holds the launch, and constants are of device time"
     if point.timing is Timing.DEVICE and launches_itself(machine) and point.collective in _FITTED:
         return "timed back to back: calls of a CPU run into each other, those timed alone count"
-    if _adds_integers(point):
+    if adds_integers(point.collective, point.dtype):
         return "reductions of integers are not part of training"
     if point.collective not in _FITTED:
         return f"{point.collective.value} takes the constants of another collective"
@@ -115,11 +113,8 @@ def _collective(record: Record, timing: Timing) -> CollectivePoint | None:
     point = record.point
     if not isinstance(point, CollectivePoint) or point.timing is not timing:
         return None
-    return point if point.collective in _FITTED and not _adds_integers(point) else None
-
-
-def _adds_integers(point: CollectivePoint) -> bool:
-    return point.collective in _REDUCTIONS and point.dtype.lower().startswith(_INTEGERS)
+    sums = adds_integers(point.collective, point.dtype)
+    return point if point.collective in _FITTED and not sums else None
 
 
 def _domains(point: CollectivePoint, machine: Profile) -> int:

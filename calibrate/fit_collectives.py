@@ -13,6 +13,7 @@ from scipy.optimize import least_squares
 
 from calibrate.collective_points import Point, read_points, split
 from calibrate.collective_residual import residual_curves
+from calibrate.log_fit import SOFT
 from simulator.cost.collectives.request import Links, Request
 from simulator.cost.collectives.residual import log_residual
 from simulator.cost.collectives.select import fastest_plan
@@ -26,8 +27,6 @@ from simulator.hardware.collective_constants import (
 from simulator.parallel.groups import Collective
 from simulator.units import GIB, KIB, MIB, US
 
-SOFT = 0.05
-"""Log error at which the loss turns from square to linear: 5 %, about the scatter of repeats."""
 NVLS_FROM = 8
 """Ranks from which an all-reduce is assumed to be done in the switch: on H100 it exceeds the rate
 of the same group's all-gather clearly at 8 ranks and not at 4. B200 does not show it as clearly."""

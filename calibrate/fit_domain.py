@@ -94,7 +94,7 @@ def _fit_ring(
     def rebuild(values: dict[str, float]) -> CollectiveConstants:
         own = {name: value for name, value in values.items() if "." not in name}
         update: dict[str, FileRecord] = {ring.value: with_values(prior, own)}
-        inner = {name[5:]: value for name, value in values.items() if "." in name}
+        inner = {name.removeprefix("nvls."): value for name, value in values.items() if "." in name}
         if inner:
             update["nvls"] = with_values(switch, inner)
         return constants.model_copy(update=update)

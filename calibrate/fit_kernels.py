@@ -187,7 +187,12 @@ def rounded(prior: Constants, values: Mapping[str, float]) -> Constants:
 
 def four_digits(values: Mapping[str, float]) -> dict[str, float]:
     """Return values as a file will hold them; a search must not see such steps."""
-    return {name: float(f"{value:.{DIGITS}g}") for name, value in values.items()}
+    return {name: as_written(value) for name, value in values.items()}
+
+
+def as_written(value: float) -> float:
+    """Return a value with the digits that a file has of it."""
+    return float(f"{value:.{DIGITS}g}")
 
 
 def select(table: GemmTable, rows: Indices) -> GemmTable:

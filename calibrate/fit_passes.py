@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Any
 
-from calibrate.fit_kernels import DIGITS
+from calibrate.fit_kernels import as_written
 from calibrate.points import LayerPart, LayerPoint
 from calibrate.predict_steps import model_of
 from calibrate.records import Record
@@ -51,8 +51,8 @@ def _measured_pass(point: LayerPoint, *, forward: float, backward: float) -> Mea
         seq=point.seq,
         tp=point.tp,
         precision=point.dtype,
-        forward=_rounded(forward),
-        backward=_rounded(backward),
+        forward=as_written(forward),
+        backward=as_written(backward),
         **sizes,
     )
 
@@ -68,7 +68,3 @@ def _layer_sizes(model: ModelSpec) -> dict[str, Any] | None:
         "kv_heads": attention.num_key_value_heads,
         "gated": mlp.gated,
     }
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")

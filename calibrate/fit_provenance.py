@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrate.fit_alike import alike_formats
 from calibrate.fit_apart import is_apart
+from calibrate.fit_block import WIDEST
 from calibrate.fit_blocks import Block, FittedBlocks, summary_of
 from calibrate.fit_input import Measurements
 from calibrate.points import InterferencePoint, LaunchPoint, LayerPoint, StepPoint
@@ -49,14 +50,14 @@ def profile_spread(fitted: FittedBlocks, start: Profile) -> float:
     The root mean square, over matrix products, attention, memory-bound kernels and collectives, of
     the median error on points left out: a step is a sum of many kernels, whose own errors partly
     cancel. A block that was not measured counts with the error that the base states for it, or
-    else with the base's spread.
+    else with the base's spread. At most `WIDEST`.
     """
     blocks = {block.name: block for block in fitted.blocks}
     products = [block for name, block in blocks.items() if name.startswith("gemm.")]
     most = max(products, key=lambda block: len(block.records), default=None)
     names = (most.name if most else "gemm.bf16", *_MAIN)
     each = [_error_of(name, blocks.get(name), start) for name in names]
-    return round(min(0.99, float(np.sqrt(np.mean(np.square(each))))), _DIGITS)
+    return round(min(WIDEST, float(np.sqrt(np.mean(np.square(each))))), _DIGITS)
 
 
 def source_of(measurements: Measurements) -> str:
@@ -101,10 +102,8 @@ def _alike_record(dtype: Dtype, like: Dtype) -> FitRecord:
 
 
 def _comparison(block: Block) -> str:
-    fitted, default = (
-        float(np.median(e)) for e in (block.judgement.fitted, block.judgement.default)
-    )
-    return f"a fit leaves {fitted:.1%} on points left out against {default:.1%}"
+    fitted, default = block.judgement.means
+    return f"a fit leaves {fitted:.1%} on points left out against {default:.1%}, on average"
 
 
 def _measured_records(records: Sequence[Record], source: str) -> Iterator[FitRecord]:

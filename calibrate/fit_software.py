@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from calibrate.fit_block import WIDEST
+from calibrate.fit_kernels import as_written
 from calibrate.fit_passes import measured_passes
 from calibrate.log_fit import Array
 from calibrate.points import (
@@ -29,13 +31,10 @@ from simulator.hardware.software_constants import (
 
 STEPS_FOR_SPREAD = 5
 """Fewer steps do not tell how much steps scatter."""
-WIDEST = 0.99
-"""Of what a profile can state: a forecast that is as far off as it is long says nothing."""
 INTERVAL = 0.8
 """Share of steps that lie inside the interval of a forecast."""
 _FASTEST, _SLOWEST = 1.0, 10.0
 """A slowdown below 1 is noise; the limit above is that of `SoftwareConstants`."""
-_DIGITS = 4
 
 
 def measured_software(records: Sequence[Record], machine: Profile) -> SoftwareConstants | None:
@@ -105,7 +104,7 @@ def scaled_to_steps(records: Sequence[Record], profile: Profile) -> Profile:
     profile = _with(profile, software)
     alone = _most_at_once([record for record in steps if _world(record) == 1])
     ratios = np.exp(-_log_errors(alone, profile))
-    scale = _rounded(float(np.median(ratios))) if ratios.size else 1.0
+    scale = as_written(float(np.median(ratios))) if ratios.size else 1.0
     if ratios.size > 1 and np.median(abs(ratios / _others(ratios) - 1)) > np.median(
         abs(ratios - 1)
     ):
@@ -113,9 +112,9 @@ def scaled_to_steps(records: Sequence[Record], profile: Profile) -> Profile:
     scaled = _with(profile, software.model_copy(update={"step_scale": scale}))
     together = [record for record in steps if _world(record) > 1]
     errors = abs(np.expm1(_log_errors([*alone, *together], scaled)))
-    if errors.size < STEPS_FOR_SPREAD:
+    if errors.size < STEPS_FOR_SPREAD or not errors.any():
         return scaled
-    spread = _rounded(min(WIDEST, float(np.quantile(errors, INTERVAL))))
+    spread = as_written(min(WIDEST, float(np.quantile(errors, INTERVAL))))
     return _with(scaled, software.model_copy(update={"step_scale": scale, "step_spread": spread}))
 
 
@@ -143,7 +142,7 @@ def _launch(records: Iterable[Record], what: Launch) -> float | None:
         and record.point.launch is what
         and record.seconds is not None
     ]
-    return _rounded(median(times)) if times else None
+    return as_written(median(times)) if times else None
 
 
 def _compute_slowdowns(records: Iterable[Record]) -> dict[KernelClass, float]:
@@ -166,6 +165,21 @@ def _comm_slowdown(records: Iterable[Record]) -> float | None:
     return _slowdown(known) if known else None
 
 
+def slowdown_notes(records: Iterable[Record]) -> list[str]:
+    """Return what was measured of interference that a profile cannot state as it is."""
+    notes = []
+    for record in records:
+        for side in ("compute", "communication"):
+            ratio = _ratio(record, f"{side}_beside", f"{side}_alone")
+            if ratio is not None and not _FASTEST <= ratio <= _SLOWEST:
+                counted = _FASTEST if ratio < _FASTEST else _SLOWEST
+                notes.append(
+                    f"{side} took {ratio:.2f} of its time alone while both ran; where the median "
+                    f"is so, it counts as {counted:g}"
+                )
+    return notes
+
+
 def _ratio(record: Record, above: str, below: str) -> float | None:
     if above not in record.values or not record.values.get(below):
         return None
@@ -173,7 +187,7 @@ def _ratio(record: Record, above: str, below: str) -> float | None:
 
 
 def _slowdown(ratios: Sequence[float]) -> float:
-    return _rounded(min(_SLOWEST, max(_FASTEST, median(ratios))))
+    return as_written(min(_SLOWEST, max(_FASTEST, median(ratios))))
 
 
 def _world(record: Record) -> int:
@@ -202,7 +216,3 @@ def _log_errors(records: Sequence[Record], profile: Profile) -> Array:
 def _others(ratios: Array) -> Array:
     """Return for each value the median of all others."""
     return np.array([np.median(np.delete(ratios, index)) for index in range(ratios.size)])
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibrate.fit_kernels import DIGITS, KernelFit, select
+from calibrate.fit_kernels import KernelFit, four_digits, select
 from calibrate.kernel_tables import LayoutTable
 from calibrate.log_fit import Array, FreeConstant, Held, Indices, fit_constants, held_out
 from simulator.cost.gemm import gemm_seconds_of
@@ -45,7 +45,7 @@ def fit_sustained(
         return np.log(_ratios(fitted, dtype, gpu, _with_factors(burst, values)))
 
     found = fit_constants(dict.fromkeys(names, one), log_errors)
-    values = {name: float(f"{value:.{DIGITS}g}") for name, value in found.items()}
+    values = four_digits(found)
     constants = _with_factors(burst, values)
     errors = Held(errors=abs(_ratios(left, dtype, gpu, constants) - 1))
     training = np.concatenate([table.gemms.training for table in left])

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from calibrate.batches import World
+from calibrate.limits import MOST_RANKS
 from simulator.errors import InputError, Problem
 
 _TORCH = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
@@ -15,7 +16,6 @@ _SLURM = ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NOD
 _MASTER = ("MASTER_ADDR", "MASTER_PORT")
 _TASKS = "SLURM_TASKS_PER_NODE"
 _MAX_PORT = 65535
-_MAX_RANKS = 2**20
 _MAX_DIGITS = 9
 """Of a number in a variable; no rank, count or port has more."""
 
@@ -100,7 +100,7 @@ def _contradictions(environment: Mapping[str, str], names: tuple[str, ...]) -> l
             local_size == 0 or local_rank == rank % local_size,
             f"must be {names[0]} modulo {names[3]}: ranks of a node follow one another",
         ),
-        (names[1], size <= _MAX_RANKS, f"must be at most {_MAX_RANKS}"),
+        (names[1], size <= MOST_RANKS, f"must be at most {MOST_RANKS}"),
         ("MASTER_PORT", 0 < port <= _MAX_PORT, f"must be 1 to {_MAX_PORT}"),
     )
     return [_problem(name, rule, environment[name]) for name, holds, rule in rules if not holds]

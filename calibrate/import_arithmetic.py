@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from calibrate.collective_points import REDUCTIONS
 from calibrate.import_samples import Printed, Sample
 from calibrate.import_words import wire_dtype
+from calibrate.limits import MOST_RANKS
 from simulator.parallel.groups import Collective
 from simulator.units import GB, US
 
-_MOST_RANKS = 2**20
-_REDUCTIONS = (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER, Collective.REDUCE)
 _ROOTED = (Collective.BROADCAST, Collective.REDUCE)
 _NO_REDUCTION = ("", "none")
 _SAME = 0.02
@@ -47,7 +47,7 @@ def ranks_by_factor(collective: Collective, samples: Sequence[Sample]) -> int | 
     if not 0 < low <= high < whole:
         return None
     least, most = whole / (whole - low), whole / (whole - high)
-    if most > _MOST_RANKS or math.floor(most) != math.ceil(least):
+    if most > MOST_RANKS or math.floor(most) != math.ceil(least):
         return None
     ranks = math.floor(most)
     return ranks if ranks > 1 else None
@@ -61,7 +61,7 @@ def collectives_by_factor(samples: Sequence[Sample], ranks: int | None) -> list[
     for collective in Collective:
         if collective is Collective.HOST_COPY:
             continue
-        if first.redop and reduces != (collective in _REDUCTIONS):
+        if first.redop and reduces != (collective in REDUCTIONS):
             continue
         if first.root is not None and (first.root >= 0) != (collective in _ROOTED):
             continue

@@ -7,6 +7,8 @@ from pydantic import Field
 from simulator.files import FileRecord
 from simulator.units import Seconds
 
+MOST_RANKS = 2**20
+"""More processes than any machine has devices: what says more is misread."""
 OUTLIER_MADS = 5.0
 """Median absolute deviations off the median from which a block is dropped, or a rank is slow."""
 LEAST_BLOCKS = 3

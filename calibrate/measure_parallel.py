@@ -28,12 +28,12 @@ from calibrate.predict_steps import model_of
 from calibrate.step_support import check_step, stage_bounds
 from simulator.hardware.accelerator import Dtype
 from simulator.parallel.layout import ZERO_PARAMETERS, ScheduleName
+from simulator.units import MIB
 from simulator.workload.model import ModelSpec
 
 _AXES = ("pp", "dp", "tp")
 _DTYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16, Dtype.FP16: torch.float16}
 _SEED = 0
-_MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def _stage(
                 fully_shard(unit, mesh=mesh["dp"])
         fully_shard(model, mesh=mesh["dp"])
         return model
-    bucket = None if point.bucket_bytes is None else point.bucket_bytes / _MIB
+    bucket = None if point.bucket_bytes is None else point.bucket_bytes / MIB
     return DistributedDataParallel(model, process_group=mesh.get_group("dp"), bucket_cap_mb=bucket)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from calibrate.collective_points import adds_integers
 from calibrate.validation.cells import Row, SkippedRowError
 from calibrate.validation.links import parse_link
 from calibrate.validation.machines import Machines
@@ -14,8 +15,6 @@ from simulator.hardware.profile import Profile
 from simulator.parallel.groups import Collective, GroupShape
 from simulator.units import US
 
-_REDUCTIONS = (Collective.ALL_REDUCE, Collective.REDUCE_SCATTER, Collective.REDUCE)
-_INTEGERS = ("int", "uint")
 _SPELLINGS = {
     "all_to_all": Collective.ALL_TO_ALL,
     "send_recv": Collective.SEND_RECV,
@@ -97,7 +96,7 @@ def _collective(row: Row) -> Collective:
     if word not in [*Collective, *_SPELLINGS]:
         raise row.bad("op", "one of " + ", ".join(Collective))
     collective = _SPELLINGS.get(word) or Collective(word)
-    if collective in _REDUCTIONS and row.text("dtype").lower().startswith(_INTEGERS):
+    if adds_integers(collective, row.text("dtype")):
         raise SkippedRowError(
             f"dtype: {row.text('dtype')[:60]!r}: reductions of integers are not part of training"
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from simulator.cost.blocks import BlockCost
-from simulator.cost.measured import with_compute
+from simulator.cost.measured import compute_of, with_compute
 from simulator.cost.plan import CommPlan
 from simulator.hardware.software_constants import MeasuredPass
 from simulator.parallel.work import Block, PassPair
@@ -40,8 +40,12 @@ class PricedPass:
 
     @cached_property
     def recompute(self) -> BlockCost:
-        """Cost of what is computed again."""
-        return self.price(self.passes.recompute)
+        """Cost of what is computed again: of a measured pass its share of the forward block."""
+        cost = self.price(self.passes.recompute)
+        whole = compute_of(self.price(self.passes.forward)) if self.measured else 0.0
+        if self.measured is None or not whole:
+            return cost
+        return with_compute(cost, self.measured.forward * compute_of(cost) / whole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibrate.fit_software import measured_software, scaled_to_steps
+from calibrate.fit_software import measured_software, scaled_to_steps, slowdown_notes
 from calibrate.points import (
     InterferencePoint,
     Launch,
@@ -161,3 +161,23 @@ def _with_software(machine: Profile, records: list[Record]) -> Profile:
 def _with(machine: Profile, software: SoftwareConstants | None) -> Profile:
     constants = machine.constants.model_copy(update={"software": software})
     return machine.model_copy(update={"constants": constants})
+
+
+def test_a_slowdown_that_a_profile_cannot_state_is_told() -> None:
+    (note,) = slowdown_notes([beside(KernelClass.GEMM, 0.9), beside(KernelClass.GEMM, 1.2)])
+    assert note == (
+        "compute took 0.90 of its time alone while both ran; where the median is so, it counts as 1"
+    )
+
+
+def test_steps_that_fewer_ranks_ran_at_once_say_nothing_of_the_spread() -> None:
+    busy = [
+        record.model_copy(update={"point": record.point.model_copy(update={"ranks": 4})})
+        for record in steps(MACHINE, 2.0)
+    ]
+    busy[0] = busy[0].model_copy(update={"seconds": 1.01 * (busy[0].seconds or 0.0)})
+    records = [*busy, *steps(MACHINE, 1.0)]
+    found = scaled_to_steps(records, _with_software(MACHINE, records)).constants.software
+    assert found is not None
+    assert found.step_spread is not None
+    assert found.step_spread < 0.02

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import SubprocessError
 
 import pytest
 
@@ -16,12 +18,14 @@ from tests.emulation.scheduling import short_slices, take_turns_or_fail
 @pytest.fixture(scope="session", autouse=True)
 def _allowed() -> Iterator[None]:
     """Skip where the kernel or the rights of this process do not allow an emulated cluster."""
+    if sys.platform != "linux":
+        pytest.skip("an emulated cluster is made of Linux network namespaces")
     pytest.importorskip("torch", reason="an emulated cluster runs torch.distributed")
     try:
         take_turns_or_fail()
         with cluster(1, 1e9), short_slices():
             yield
-    except (NamespaceError, OSError) as error:
+    except (NamespaceError, OSError, SubprocessError) as error:
         pytest.skip(f"no emulated cluster here: {error}")
 
 

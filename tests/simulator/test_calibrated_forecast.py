@@ -13,7 +13,7 @@ from simulator.hardware.software_constants import (
     MeasuredPass,
     SoftwareConstants,
 )
-from simulator.parallel.layout import ParallelLayout, ScheduleName
+from simulator.parallel.layout import ParallelLayout, Recompute, ScheduleName
 from simulator.results import Category, StepResult
 from simulator.workload.calibrated import with_software
 from tests.fakes import fake_constants, fake_profile, fake_stack, tiny_job, tiny_model
@@ -96,6 +96,12 @@ def test_halves_of_a_measured_backward_pass_add_up_to_it() -> None:
     own = program.chunks[0].whole
     layers = sum(n for _, n in own.layers)
     assert sum(half.seconds for half in halves) == pytest.approx((layers + 1) * BACKWARD)
+
+
+def test_a_measured_layer_that_is_computed_again_takes_its_forward_time() -> None:
+    known = software(*(measured(part) for part in MeasuredPart))
+    result = step(ParallelLayout(recompute=Recompute.FULL), known)
+    assert result.breakdown.seconds[Category.RECOMPUTE] == pytest.approx(LAYERS * FORWARD)
 
 
 def test_the_step_scale_multiplies_modelled_compute() -> None:
