@@ -105,8 +105,8 @@ class Record(FileRecord):
     outliers: int = Field(default=0, ge=0)
     """Blocks that were dropped, more than 5 median absolute deviations off."""
     attempt: int = Field(default=1, ge=1)
-    by_rank: tuple[Annotated[float, Field(gt=0)], ...] = ()
-    """Median of each rank, where every rank was timed for itself."""
+    by_rank: tuple[Annotated[float, Field(ge=0)], ...] = ()
+    """Median of each rank, where every rank was timed for itself; 0 for one that took no part."""
     values: dict[str, float] = Field(default_factory=dict)
     """What a kind of point yields besides: see `VALUES`."""
     algorithm: str | None = None

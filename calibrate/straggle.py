@@ -110,9 +110,12 @@ def _slow_accelerators(records: Sequence[Record]) -> list[SlowRank]:
     """Return ranks whose kernels are slow, by the median over kernels of what all ranks ran."""
     ratios: dict[int, list[float]] = defaultdict(list)
     for record in records:
-        if isinstance(record.point, _COMPUTE) and len(record.by_rank) >= LEAST_SAMPLES:
-            typical = median_low(record.by_rank)
-            for rank, seconds in enumerate(record.by_rank):
+        if not isinstance(record.point, _COMPUTE):
+            continue
+        took_part = {rank: seconds for rank, seconds in enumerate(record.by_rank) if seconds > 0}
+        if len(took_part) >= LEAST_SAMPLES:
+            typical = median_low(took_part.values())
+            for rank, seconds in took_part.items():
                 ratios[rank].append(seconds / typical)
     slow = out_of_line({rank: median(each) for rank, each in ratios.items()}, LEAST_COMPUTE_EXCESS)
     return [SlowRank(rank=rank, part=Part.COMPUTE, factor=f) for rank, f in slow.items()]

@@ -218,8 +218,7 @@ class Forecaster:
         notes = host_warnings(step.program.layout, self.stack, self.profile, memory)
         peak = self.profile.accelerator.peak[self.job.precision]
         busy = self.model_flops / (step_time * step.program.layout.world_size * peak)
-        notes = (*notes, *utilisation_notes(busy))
-        notes += software_notes(self.stack, constants.software)
+        notes = (*notes, *utilisation_notes(busy), *software_notes(self.stack, constants.software))
         return StepResult(
             step_time=step_time,
             low=step_time / (1 + spread),

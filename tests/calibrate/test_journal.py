@@ -213,7 +213,7 @@ def test_a_record_that_does_not_fit_on_the_disk_leaves_the_file_as_it_was(tmp_pa
 @pytest.mark.parametrize(
     ("was", "becomes", "key"),
     [
-        ('"by_rank":[]', '"by_rank":[1.0,0.0]', "by_rank.1"),
+        ('"by_rank":[]', '"by_rank":[1.0,-1.0]', "by_rank.1"),
         ('"seconds":null', '"seconds":1e-320', "seconds"),
         ('"format":1', '"format":-3', "format"),
     ],

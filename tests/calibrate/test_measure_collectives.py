@@ -10,6 +10,7 @@ import pytest
 
 from calibrate.batches import World
 from calibrate.points import CollectivePoint, GroupKind, Timing
+from calibrate.records import Record
 from simulator.parallel.groups import Collective
 from tests.calibrate.gloo_ranks import on_ranks
 
@@ -66,7 +67,8 @@ def _all_groups(context: Any) -> dict[str, Any]:
     worked = {}
     for point in points:
         outcome = measure_collective(point, context)
-        worked[str(point.group)] = [seconds > 0 for seconds in outcome.by_rank]
+        record = Record(point=point, seconds=outcome.seconds, by_rank=outcome.by_rank)
+        worked[str(point.group)] = [seconds > 0 for seconds in record.by_rank]
     return {**worked, "groups left": len(context.groups)}
 
 

@@ -81,6 +81,11 @@ def test_a_slow_accelerator_is_judged_by_most_of_its_kernels() -> None:
     assert found.ranks[0].factor == pytest.approx(1.2)
 
 
+def test_a_rank_that_took_no_part_is_neither_slow_nor_typical() -> None:
+    records = [_gemm(1024, (1.0, 1.0, 2.0, 1.01, 0.0, 0.0, 0.0, 0.0))]
+    assert [slow.rank for slow in find_stragglers(records).ranks] == [2]
+
+
 def test_two_ranks_cannot_tell_which_of_them_is_slow() -> None:
     assert find_stragglers([_pair(0, 1, 1e-3), _gemm(64, (1.0, 2.0))]) == Stragglers()
 
