@@ -12,7 +12,7 @@ import pytest
 from tests.emulation.cluster import cluster
 from tests.emulation.machines import Machine, calibrated, calibrated_for_four
 from tests.emulation.namespaces import NamespaceError
-from tests.emulation.scheduling import short_slices, take_turns_or_fail
+from tests.emulation.scheduling import busy_cores, short_slices, take_turns_or_fail
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,7 +23,7 @@ def _allowed() -> Iterator[None]:
     pytest.importorskip("torch", reason="an emulated cluster runs torch.distributed")
     try:
         take_turns_or_fail()
-        with cluster(1, 1e9), short_slices():
+        with cluster(1, 1e9), short_slices(), busy_cores():
             yield
     except (NamespaceError, OSError, SubprocessError) as error:
         pytest.skip(f"no emulated cluster here: {error}")

@@ -10,7 +10,8 @@ import tomlkit
 
 from calibrate.check import Check, check_records
 from calibrate.journal import read_journal
-from calibrate.records import Record, Status
+from calibrate.points import StepPoint
+from calibrate.records import Line, Record, Status
 from simulator.hardware.profile import Profile, load_profile
 from tests.emulation.cluster import cluster
 from tests.emulation.ranks import calibrate_run
@@ -43,7 +44,7 @@ class Machine:
 
 
 def calibrated(folder: Path) -> Machine:
-    """Return the profile of two hosts, calibrated over links of `CALIBRATED_AT`."""
+    """Return the profile of two hosts whose network is calibrated, at `CALIBRATED_AT`."""
     measured = folder / "measured"
     measure(HERE / "calibration.toml", measured, hosts=2, rate=CALIBRATED_AT)
     return _fitted(folder, measured)
@@ -53,8 +54,27 @@ def calibrated_for_four(folder: Path, two: Machine) -> Machine:
     """Return the same with layers timed by four hosts at once, which share the cores here."""
     measured = folder / "measured"
     measure(HERE / "layers-4-hosts.toml", measured, hosts=4, rate=CALIBRATED_AT)
-    shutil.copy(two.folder / "measured.jsonl", measured / "two-hosts.jsonl")
-    return _fitted(folder, measured)
+    return with_layers(two, measured, folder)
+
+
+def with_layers(network: Machine, measured: Path, folder: Path) -> Machine:
+    """Return the profile of a calibrated network and of what single ranks took in another job.
+
+    Steps of that job that several ranks make together are for checks: the fit does not see them.
+    """
+    fitted = folder / "fitted"
+    fitted.mkdir(parents=True)
+    shutil.copy(network.folder / "measured.jsonl", fitted / "network.jsonl")
+    lines = read_journal(measured / "measured.jsonl").lines
+    kept = [line.model_dump_json() + "\n" for line in lines if not _is_joint_step(line)]
+    (fitted / "ranks.jsonl").write_text("".join(kept))
+    return _fitted(folder, fitted)
+
+
+def _is_joint_step(line: Line) -> bool:
+    if not isinstance(line, Record) or not isinstance(line.point, StepPoint):
+        return False
+    return line.point.layout.world_size > 1
 
 
 def measure(plan: Path, out: Path, *, hosts: int, rate: float, computes: bool = True) -> None:
@@ -64,8 +84,10 @@ def measure(plan: Path, out: Path, *, hosts: int, rate: float, computes: bool = 
 
 
 def checked(folder: Path, profile: Profile) -> Check:
-    """Return what was measured in a folder beside its forecasts."""
-    return check_records(records_of(folder), profile, folder)
+    """Return the collectives or joint steps that were measured in a folder beside forecasts."""
+    records = records_of(folder)
+    steps = [record for record in records if _is_joint_step(record)]
+    return check_records(steps or records, profile, folder)
 
 
 def records_of(folder: Path) -> list[Record]:

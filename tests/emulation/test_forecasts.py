@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import sys
+from itertools import product
 from pathlib import Path
 from statistics import median
 
 import pytest
 
+from calibrate.check import Check
 from tests.emulation.machines import (
     HERE,
     MEGABIT,
     Machine,
-    calibrated,
-    calibrated_for_four,
     checked,
     errors_of,
     measure,
     table_of,
+    with_layers,
 )
 
 RATES = (200 * MEGABIT, 100 * MEGABIT)
-STEPS = 7 + 5
-"""On two hosts and on four."""
-STEP_MEDIAN, STEP_WORST = 0.04, 0.20
-"""The worst is asked to be 0.10; a core of a shared server varies by 10 to 20 % from run to run,
-and pipelines, which are mostly compute, have missed that by up to 0.07 here."""
+STEPS = {2: 7, 4: 5}
+"""By the number of hosts."""
+STEP_MEDIAN, STEP_WORST = 0.04, 0.10
+DISTURBANCE = 0.05
+"""The machine is shared, and its cores vary by 10 to 20 % from minute to minute, also between the
+times that are fitted and the steps that are checked. A job whose worst step is off by more than
+`STEP_WORST` is run again, all runs are shown, and the last one may be off by this much more."""
 ATTEMPTS = 2
-"""The machine is shared: a calibration that was disturbed is made once more, and both are shown."""
 COLLECTIVE_MEDIAN = 0.05
 
 pytestmark = pytest.mark.alone
@@ -40,35 +42,31 @@ def show(capsys: pytest.CaptureFixture[str], title: str, *tables: str) -> None:
 
 
 def test_training_steps_take_as_long_as_forecast(
-    two_hosts: Machine, four_hosts: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    two_hosts: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """DDP with three bucket sizes, FSDP2, DTensor, GPipe, 1F1B, hybrids; two rates, 2 and 4."""
-    summary = ""
-    for attempt in range(ATTEMPTS):
-        folder = tmp_path / f"attempt{attempt}"
-        if attempt:
-            two_hosts = calibrated(folder / "two-hosts")
-            four_hosts = calibrated_for_four(folder / "four-hosts", two_hosts)
-        tables, errors = steps_of((2, two_hosts), (4, four_hosts), folder=folder)
-        summary = f"median {median(errors):.1%}, worst {max(errors):.1%} of {len(errors)} steps"
-        show(capsys, "Training steps, forecast over measured", *tables, summary)
-        assert len(errors) == len(RATES) * STEPS
-        if median(errors) <= STEP_MEDIAN and max(errors) <= STEP_WORST:
-            return
-    pytest.fail(summary)
-
-
-def steps_of(*machines: tuple[int, Machine], folder: Path) -> tuple[list[str], list[float]]:
-    """Return a table of each number of hosts and rate, and the errors of all steps."""
     tables, errors = [], []
-    for hosts, machine in machines:
-        for rate in RATES:
-            out = folder / f"{hosts}-{rate:.0f}"
-            measure(HERE / f"steps-{hosts}-hosts.toml", out, hosts=hosts, rate=rate)
-            check = checked(out, machine.at(rate))
+    for hosts, rate in product(STEPS, RATES):
+        for attempt in range(ATTEMPTS):
+            folder = tmp_path / f"{hosts}-{rate:.0f}-{attempt}"
+            check = steps_of(hosts, rate, two_hosts, folder)
             tables.append(f"{hosts} hosts at {rate / MEGABIT:g} Mb/s\n{table_of(check)}")
-            errors += errors_of(check)
-    return tables, errors
+            assert len(errors_of(check)) == STEPS[hosts]
+            if max(errors_of(check)) <= STEP_WORST:
+                break
+        errors += errors_of(check)
+    summary = f"median {median(errors):.1%}, worst {max(errors):.1%} of {len(errors)} steps"
+    show(capsys, "Training steps, forecast over measured", *tables, summary)
+    assert median(errors) <= STEP_MEDIAN, summary
+    assert max(errors) <= STEP_WORST + DISTURBANCE, summary
+
+
+def steps_of(hosts: int, rate: float, network: Machine, folder: Path) -> Check:
+    """Return the steps of some hosts beside forecasts fitted to the same job's single ranks."""
+    measured = folder / "measured"
+    measure(HERE / f"steps-{hosts}-hosts.toml", measured, hosts=hosts, rate=rate)
+    machine = with_layers(network, measured, folder)
+    return checked(measured, machine.at(rate))
 
 
 def test_collectives_of_other_sizes_ranks_and_rates_take_as_long_as_forecast(
