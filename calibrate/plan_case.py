@@ -177,7 +177,7 @@ def _blocks(spec: ModelSpec, seq: int, micro_batch: int, tp: int) -> tuple[Block
         check_layout(spec, job, stack, layout)
     except InputError:
         return ()
-    shard = make_shard(layout, job, stack, domain_size=tp)
+    shard = make_shard(layout, job, stack, domains=tp)
     vocab = local_vocab(spec.vocab_size, job.make_vocab_size_divisible_by, tp)
     layers = [layer_blocks(layer, shard)[0] for layer in spec.layer_groups()]
     return (*layers, head_passes(spec.hidden_size, vocab, shard).forward)

@@ -47,6 +47,7 @@ def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) 
             "stage": result.breakdown.stage,
             "seconds": {str(kind): value for kind, value in result.breakdown.seconds.items()},
         },
+        "network": network_record(result),
         "memory": {
             "capacity_bytes": result.memory_capacity,
             "host_capacity_bytes": result.host_capacity,
@@ -74,6 +75,25 @@ def layout_record(layout: ParallelLayout, global_batch_size: int) -> dict[str, A
         **layout.model_dump(mode="json"),
         "schedule": str(layout.effective_schedule),
         "micro_batches": layout.micro_batches(global_batch_size),
+    }
+
+
+def network_record(result: StepResult) -> dict[str, Any]:
+    """Return the links that carried anything, busiest first, what costs most, and drawn steps."""
+    return {
+        "links": [
+            {
+                "name": use.name,
+                "alike": use.count,
+                "capacity_bytes_per_second": use.capacity,
+                "carried_bytes": use.carried,
+                "utilisation": use.utilisation(result.step_time),
+                "full_share": use.full,
+            }
+            for use in result.links
+        ],
+        "causes": [{"what": cause.what, "seconds": cause.seconds} for cause in result.causes],
+        "drawn_s": list(result.drawn),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from reports.network_view import print_network
 from reports.quantities import gibibytes, number, percent, plain, seconds
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.units import SECONDS_PER_DAY, TERA
@@ -33,6 +34,7 @@ def print_step(console: Console, record: Record) -> None:
     console.print()
     print_pairs(console, step_pairs(record))
     print_breakdown(console, record["breakdown"])
+    print_network(console, record["network"], record["step"]["step_time_s"])
     _print_memory(console, record["memory"])
     print_notes(console, [*record["model"]["notes"], *record["provenance"]["warnings"]])
     footnotes(console, record)

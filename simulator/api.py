@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from simulator.conditions import SOUND, Conditions, conditions_of
 from simulator.cost.host_notes import host_capacity, host_warnings
 from simulator.cost.host_update import host_memory_share
-from simulator.cost.interference import interferes, mean_slowdown
+from simulator.cost.interference import interferes
 from simulator.cost.memories import Memories
-from simulator.cost.plan import LinkKind
+from simulator.cost.network.column import Column
+from simulator.cost.network.passes import pass_columns
 from simulator.cost.priced import WorkCost
 from simulator.cost.provenance import provenance_of, utilisation_notes
 from simulator.cost.step_costs import StepCosts
-from simulator.engine.gpu import Interference
-from simulator.engine.step import EngineRun, run_step
 from simulator.errors import InputError, Problem
 from simulator.estimate import (
     Timing,
@@ -25,11 +25,13 @@ from simulator.estimate import (
     estimate_timing,
 )
 from simulator.hardware.profile import Profile
+from simulator.link_use import link_uses
 from simulator.parallel.checks import check_layout
 from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
 from simulator.parallel.numbers import with_dtypes
 from simulator.parallel.program import Programs, StepProgram
-from simulator.results import Breakdown, Category, MemoryUse, Provenance, Span, StepResult
+from simulator.playing import Played, Stage, play_step
+from simulator.results import Breakdown, Category, LinkUse, MemoryUse, Provenance, Span, StepResult
 from simulator.scenario import Scenario
 from simulator.schedule.csv_file import check_schedule
 from simulator.schedule.graph import build_graph
@@ -41,6 +43,9 @@ from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
 
+_WATCHED = 16
+"""Classes of links, the busiest, whose load is recorded over time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
@@ -49,24 +54,33 @@ class _Step:
     program: StepProgram
     graph: TaskGraph
     costs: Sequence[WorkCost]
+    """Of each work by itself."""
 
 
 class Forecaster:
     """Forecasts layouts of one model, job, stack and machine; keeps what they have in common."""
 
     def __init__(
-        self, model: ModelSpec, job: TrainingJob, stack: Stack, profile: Profile, world_size: int
+        self,
+        model: ModelSpec,
+        job: TrainingJob,
+        stack: Stack,
+        profile: Profile,
+        world_size: int,
+        *,
+        conditions: Conditions = SOUND,
     ) -> None:
         self.model, self.job, self.profile = model, job, profile
+        self.conditions, network = conditions, conditions.network
         self.stack = stack = with_software(with_dtypes(stack, job), profile.constants.software)
         self.world_size = world_size
-        self.costs = StepCosts(model, job, stack, profile)
+        self.costs = StepCosts(model, job, stack, profile, network=network)
         self._memories = Memories(self.costs)
         self._programs = Programs(
             model,
             job,
             stack,
-            profile.node.scale_up.domain_size,
+            profile.node.scale_up.domain_size if network is None else network.domains,
             transposes=profile.accelerator.fp8_needs_transposes,
         )
 
@@ -79,6 +93,18 @@ class Forecaster:
             scenario.stack,
             scenario.profile,
             scenario.world_size,
+            conditions=conditions_of(scenario),
+        )
+
+    def under(self, conditions: Conditions) -> Forecaster:
+        """Return the forecaster of the same job under other conditions."""
+        return Forecaster(
+            self.model,
+            self.job,
+            self.stack,
+            self.profile,
+            self.world_size,
+            conditions=conditions,
         )
 
     def program(self, layout: ParallelLayout) -> StepProgram:
@@ -133,19 +159,27 @@ class Forecaster:
         """Return the event-simulated forecast of a legal layout, with its timeline if `spans`.
 
         It differs from the estimate only where transfers share a link, where `slowdown[s]` makes
-        stage s slower, or where the stack says that communication slows compute.
+        stage s slower, where ranks differ, or where the stack says that communication slows
+        compute. The timeline is that of the replica that sets the pace.
         """
         step = self._step(layout)
-        run = self._play(step, slowdown)
-        timing = Timing(start=run.start, end=run.end)
+        played = self._play(step, slowdown, watched=_WATCHED if spans else 0)
+        timing = Timing(start=played.run.start, end=played.run.end)
         mean = (
-            self._mean(layout, lambda s: max(self._play(s, slowdown).end))
+            self._mean(layout, lambda s: self._play(s, slowdown).step_time)
             if layout.data_parallel is DataParallel.LOCAL_SGD
-            else timing.step_time
+            else played.step_time
         )
-        result = self._result(step, timing, mean, slowdown)
+        shown = replace(step, costs=played.costs)
+        result = self._result(shown, timing, mean, played.slowdown)
         timeline = _spans(step, timing) if spans else ()
-        return replace(result, events=run.events, spans=timeline)
+        return replace(
+            result,
+            events=played.run.events,
+            spans=timeline,
+            drawn=played.drawn,
+            links=self._links(played),
+        )
 
     def memory(self, layout: ParallelLayout) -> tuple[MemoryUse, ...]:
         """Return the memory of one rank of each stage of a legal layout."""
@@ -172,26 +206,27 @@ class Forecaster:
         plain = seconds_of(self._step(layout, averages=False))
         return plain + (whole - plain) / layout.sync_every
 
-    def _play(self, step: _Step, slowdown: Sequence[float] | None) -> EngineRun:
-        overlap, interference = self.stack.overlap, None
-        if interferes(overlap):
-            interference = Interference(
-                compute=tuple(mean_slowdown(cost.by_category, overlap) for cost in step.costs),
-                communication=overlap.comm_slowdown,
-            )
-        capacity = self._capacity(step.costs)
-        return run_step(step.graph, step.costs, capacity, slowdown, interference)
+    def _play(self, step: _Step, slowdown: Sequence[float] | None, watched: int = 0) -> Played:
+        stage = Stage(
+            program=step.program,
+            graph=step.graph,
+            profile=self.profile,
+            conditions=self.conditions,
+        )
+        costs, network = step.costs, self.conditions.network
+        inside: Sequence[tuple[Column, float]] = ()
+        if network is not None:
+            costs = self.costs.alone(step.program, step.graph.works)
+            if watched:
+                inside = pass_columns(network, self.costs, step.program, step.graph)
+        return play_step(stage, costs, slowdown, inside=inside, watched=watched)
 
-    def _capacity(self, costs: Sequence[WorkCost]) -> dict[LinkKind, float]:
-        """Nominal rates of a rank's links; never below what a flow measured alone reaches."""
-        nominal = {LinkKind.SCALE_UP: self.profile.node.scale_up.bandwidth}
-        nominal[LinkKind.SCALE_OUT] = self.profile.nic_bandwidth if self.profile.node.nic else 0.0
-        nominal[LinkKind.HOST] = self.profile.node.host.pcie_bandwidth
-        for cost in costs:
-            for plan in cost.plans:
-                for phase in plan.phases:
-                    nominal[phase.link] = max(nominal[phase.link], phase.rate)
-        return nominal
+    def _links(self, played: Played) -> tuple[LinkUse, ...]:
+        """Return what the links behind the NICs carried, the busiest first."""
+        network, routed = self.conditions.network, played.routed
+        if network is None or routed is None:
+            return ()
+        return link_uses(network, routed, played.run, played.step_time)
 
     def fits_host(self, layout: ParallelLayout) -> bool:
         """Return whether what a legal layout offloads fits in its share of host memory."""

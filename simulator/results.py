@@ -122,6 +122,41 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkUse:
+    """Links of the network that carry the same, one direction each."""
+
+    name: str
+    """Of one of them."""
+    links: tuple[int, ...]
+    """All that are alike, by their numbers in the topology."""
+    capacity: float
+    """Bytes/s of one."""
+    carried: float
+    """Bytes that one carries in the step, between passes: gradients, parameters, activations."""
+    full: float | None
+    """Share of the step in which it is full; None where that was not recorded."""
+
+    @property
+    def count(self) -> int:
+        """Links alike."""
+        return len(self.links)
+
+    def utilisation(self, step_time: float) -> float:
+        """Return bytes carried over what it could carry in the step."""
+        return self.carried / (self.capacity * step_time)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Something of the cluster that makes the step longer."""
+
+    what: str
+    """Links by name, or a slow rank."""
+    seconds: float
+    """By which the step would be shorter without it, all else being as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """What a number was computed from."""
 
@@ -164,6 +199,12 @@ class StepResult:
     """Bytes of one accelerator."""
     host_capacity: float = inf
     """Bytes of host memory of one accelerator's share of a node."""
+    links: tuple[LinkUse, ...] = ()
+    """Of the network behind the NICs, busiest first; empty where none was described."""
+    causes: tuple[Cause, ...] = ()
+    """Links and slow ranks that cost most, where that was asked for."""
+    drawn: tuple[float, ...] = ()
+    """Seconds of each step that was drawn at random; `step_time` is their mean."""
     events: int = 0
     """Events the engine processed; 0 for an estimate."""
     spans: tuple[Span, ...] = ()

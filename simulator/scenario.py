@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simulator.errors import InputError, Problem
-from simulator.files import FileRecord, read_record
+from simulator.files import FileRecord, is_there, read_record
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile, load_profile
 from simulator.parallel.layout import (
@@ -21,6 +21,7 @@ from simulator.parallel.layout import (
     ScheduleName,
 )
 from simulator.parallel.number_checks import gpu_problem
+from simulator.topology.network_file import JitterFile, NetworkFile, SlowRanks
 from simulator.workload.job import TrainingJob
 from simulator.workload.load import load_model
 from simulator.workload.model import ImportedModel
@@ -38,6 +39,11 @@ class ClusterFile(FileRecord):
     profile: str
     """A shipped profile or a .toml file."""
     nodes: int = Field(ge=1, le=10**6)
+    network: NetworkFile | None = None
+    """Left out, a fabric that never holds up a NIC, unless the profile's is oversubscribed."""
+    slow: tuple[SlowRanks, ...] = ()
+    """Accelerators that are slower than the others."""
+    jitter: JitterFile | None = None
 
 
 class SearchFile(FileRecord):
@@ -160,12 +166,24 @@ def resolve_scenario(file: ScenarioFile, where: str, folder: Path | None = None)
 
 
 def _at_folder(file: ScenarioFile, folder: Path) -> ScenarioFile:
-    """Return a scenario whose schedule file, relative to `folder`, is found from here."""
-    layout = file.layout
-    if layout is None or layout.schedule_file is None:
-        return file
-    found = layout.model_copy(update={"schedule_file": str(folder / layout.schedule_file)})
-    return file.model_copy(update={"layout": found})
+    """Return a scenario whose schedule and network files, relative to `folder`, are found here."""
+    changes: dict[str, Any] = {}
+    layout, network = file.layout, file.cluster.network
+    if layout is not None and layout.schedule_file is not None:
+        found = str(folder / layout.schedule_file)
+        changes["layout"] = layout.model_copy(update={"schedule_file": found})
+    if network is not None:
+        moved = network.model_copy(update=_network_files(network, folder))
+        changes["cluster"] = file.cluster.model_copy(update={"network": moved})
+    return file.model_copy(update=changes) if changes else file
+
+
+def _network_files(network: NetworkFile, folder: Path) -> dict[str, str]:
+    """Return the keys of a network that name files, with their paths from here."""
+    found = {} if network.topology is None else {"topology": str(folder / network.topology)}
+    if is_there(folder / network.rank_order):
+        found["rank_order"] = str(folder / network.rank_order)
+    return found
 
 
 def _at_key(problem: Problem, where: str, key: str, name: str) -> Problem:

@@ -19,8 +19,10 @@ from traincast.commands.calibrate import calibrate
 from traincast.commands.models import models
 from traincast.commands.plan import plan
 from traincast.commands.profiles import profiles
+from traincast.commands.replay import replay
 from traincast.commands.simulate import simulate
 from traincast.commands.stacks import stacks
+from traincast.commands.topology import topology
 from traincast.commands.validate import validate
 
 EXIT_INTERRUPTED = 130
@@ -33,9 +35,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _verb in (plan, simulate, validate, profiles, models, stacks):
+for _verb in (plan, simulate, replay, validate, profiles, models, stacks):
     app.command()(_verb)
 app.add_typer(calibrate, name="calibrate")
+app.add_typer(topology, name="topology")
 
 
 def _show_version(wanted: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from calibrate.validation import Validation
     from planner import Plan
     from simulator.api import Forecaster
+    from simulator.interchange.export import StepTrace
 
 _DETAILED_MICRO_BATCHES = 2
 """Micro-batches whose passes are traced operator by operator."""
@@ -44,15 +46,20 @@ def simulate_step(
 ) -> StepResult:
     """Return the event-simulated forecast of one step, with its spans.
 
-    It differs from `estimate_step` only where transfers share a link.
+    It differs from `estimate_step` only where transfers share a link or ranks differ; then it says
+    which links and ranks make the step longer.
 
     Raises:
         InputError: the scenario or the layout breaks a rule; all of them are listed.
     """
+    from simulator.diagnosis import find_causes
+
     loaded = read_scenario(scenario)
     forecaster, chosen = _prepare(loaded, layout)
     with _overflow_refused(loaded.where):
-        return _finite(forecaster.simulate(chosen), loaded)
+        result = forecaster.simulate(chosen)
+        causes = find_causes(forecaster, chosen, result)
+        return _finite(replace(result, causes=causes), loaded)
 
 
 def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str, Any]:
@@ -68,6 +75,32 @@ def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str,
     program = forecaster.program(layout)
     inside = operator_spans(forecaster.costs, program, result.spans, _DETAILED_MICRO_BATCHES)
     return step_trace(result, inside, loaded.title)
+
+
+def trace_ranks(scenario: Scenario | Path | str, *, ranks_limit: int | None = None) -> StepTrace:
+    """Return what every rank does in a step of the scenario's layout, for other simulators.
+
+    Raises:
+        InputError: the layout is illegal, or has more ranks than `ranks_limit`.
+        UnsupportedError: its schedule cannot be written so (dualpipe).
+    """
+    from simulator.interchange.export import RANKS_LIMIT, trace_step
+    from simulator.schedule.graph import build_graph
+    from simulator.schedule.shape import graph_shape
+
+    loaded = read_scenario(scenario)
+    forecaster, layout = _prepare(loaded, None)
+    program = forecaster.program(layout)
+    graph = build_graph(graph_shape(program, averages=True))
+    prices = forecaster.costs.durations(program, graph.works)
+    return trace_step(
+        program,
+        graph,
+        forecaster.costs,
+        prices,
+        ranks_limit=RANKS_LIMIT if ranks_limit is None else ranks_limit,
+        where=loaded.where,
+    )
 
 
 def schedule_csv(scenario: Scenario | Path | str) -> str:

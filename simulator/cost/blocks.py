@@ -11,6 +11,8 @@ from simulator.cost.collectives.select import CollectiveCosts
 from simulator.cost.gemm import gemm_seconds
 from simulator.cost.interference import exposed_seconds, interferes, operator_slowdown
 from simulator.cost.memory_bound import memory_bound_seconds
+from simulator.cost.network.network import Network
+from simulator.cost.plan import CommPlan
 from simulator.errors import Problem, UnsupportedError
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.constants import FittedConstants
@@ -59,13 +61,19 @@ class KernelCosts:
     """Prices operators and blocks on one machine with one stack."""
 
     def __init__(
-        self, profile: Profile, stack: Stack, dtype: Dtype, collectives: CollectiveCosts
+        self,
+        profile: Profile,
+        stack: Stack,
+        dtype: Dtype,
+        collectives: CollectiveCosts,
+        *,
+        network: Network | None = None,
     ) -> None:
         self.profile = profile
         self.stack = stack
         self.dtype = dtype
         self.wide = wide_dtype(dtype)
-        self.collectives = collectives
+        self.collectives, self.network = collectives, network
         self.gemm_constants = {
             kind: gemm_constants(profile.constants, kind) for kind in (dtype, self.wide)
         }
@@ -142,6 +150,10 @@ class KernelCosts:
 
     def comm_seconds(self, comm: CommWork) -> float:
         """Return the seconds of all `count` runs of a collective, alone on its links."""
+        return self.comm_plan(comm).seconds * comm.count
+
+    def comm_plan(self, comm: CommWork) -> CommPlan:
+        """Return the plan of one run of a collective, alone on its links."""
         plan = self.collectives.plan(
             comm.collective,
             comm.payload,
@@ -149,7 +161,7 @@ class KernelCosts:
             algorithm=comm.algorithm,
             network_share=comm.network_share,
         )
-        return plan.seconds * comm.count
+        return plan if self.network is None else self.network.in_passes(plan)
 
     def block(self, block: Block) -> BlockCost:
         """Return the cost of a block.

@@ -18,6 +18,19 @@ class LinkKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What a flow puts on the network: classes of links, and the bytes on each for a wire byte.
+
+    A class is links of equal capacity that all works of a step load equally.
+    """
+
+    links: tuple[int, ...]
+    """Classes of links, all different."""
+    weights: tuple[float, ...]
+    """Bytes on one link of each class for each byte that a rank sends, above 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommPhase:
     """One phase: `fixed` seconds in which no link is loaded, then a flow of `wire_bytes` a rank.
 
@@ -31,6 +44,8 @@ class CommPhase:
     """Bytes that each rank puts on its link (per direction)."""
     rate: float
     """Bytes/s of the flow when nothing else uses the link."""
+    over: Load | None = None
+    """What it loads of a network; None is one link of each rank, of kind `link`, with weight 1."""
 
     @property
     def seconds(self) -> float:

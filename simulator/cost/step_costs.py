@@ -11,6 +11,8 @@ from simulator.cost.collectives.select import CollectiveCosts
 from simulator.cost.host_update import split_update
 from simulator.cost.maxima import maxima_seconds
 from simulator.cost.measured import MeasuredTimes, in_proportion
+from simulator.cost.network.network import Network
+from simulator.cost.network.routed import limited_costs
 from simulator.cost.plan import CommPlan
 from simulator.cost.priced import PricedPass, WorkCost
 from simulator.cost.segment_cache import SegmentCache
@@ -50,13 +52,23 @@ _ShardKey = tuple[object, ...]
 class StepCosts:
     """Prices step programs of one model, job, stack and machine; owns the caches."""
 
-    def __init__(self, model: ModelSpec, job: TrainingJob, stack: Stack, profile: Profile) -> None:
+    def __init__(
+        self,
+        model: ModelSpec,
+        job: TrainingJob,
+        stack: Stack,
+        profile: Profile,
+        *,
+        network: Network | None = None,
+    ) -> None:
         self.model = model
         self.job = job
         self.stack = stack
         self.profile = profile
-        self.collectives = CollectiveCosts(profile, apart=True)
-        self.kernels = KernelCosts(profile, stack, job.precision, self.collectives)
+        self.network = network
+        named = network.algorithms if network is not None else {}
+        self.collectives = CollectiveCosts(profile, apart=True, algorithms=named)
+        self.kernels = KernelCosts(profile, stack, job.precision, self.collectives, network=network)
         self._measured = MeasuredTimes(
             own_software(stack, profile.constants.software), job.precision
         )
@@ -69,7 +81,14 @@ class StepCosts:
         self._halves: dict[int, tuple[BlockCost, BlockCost]] = {}
 
     def durations(self, program: StepProgram, works: tuple[Work, ...]) -> list[WorkCost]:
-        """Return the cost of each work of a graph built for `program`."""
+        """Return the cost of each work of a graph built for `program`, on a network by itself."""
+        costs = self.alone(program, works)
+        if self.network is None:
+            return costs
+        return limited_costs(self.network, program, works, costs)
+
+    def alone(self, program: StepProgram, works: tuple[Work, ...]) -> list[WorkCost]:
+        """Return the same where nothing behind the NICs holds up what runs between passes."""
         return [self.work(program, work) for work in works]
 
     def work(self, program: StepProgram, work: Work) -> WorkCost:
@@ -85,13 +104,13 @@ class StepCosts:
     def _own_work(self, program: StepProgram, work: Work) -> WorkCost:
         match work.kind:
             case WorkKind.FORWARD:
-                return self.segment(program, _segment(program, work))[0]
+                return self.segment(program, segment_of(program, work))[0]
             case WorkKind.BACKWARD:
-                return self.segment(program, _segment(program, work))[1]
+                return self.segment(program, segment_of(program, work))[1]
             case WorkKind.BACKWARD_INPUT:
-                return self.split_segment(program, _segment(program, work))[0]
+                return self.split_segment(program, segment_of(program, work))[0]
             case WorkKind.BACKWARD_WEIGHT:
-                return self.split_segment(program, _segment(program, work))[1]
+                return self.split_segment(program, segment_of(program, work))[1]
             case WorkKind.JOIN:
                 return _NOTHING
             case WorkKind.OPTIMIZER:
@@ -211,15 +230,15 @@ class StepCosts:
                 payload = table * program.numbers.reduce
                 return (self._plan(Collective.ALL_REDUCE, payload, pair),)
             case WorkKind.REDUCE:
-                return self._reduction(program, _segment(program, work))
+                return self._reduction(program, segment_of(program, work))
             case WorkKind.AVERAGE:
-                copied = updated(program, _segment(program, work))
+                copied = updated(program, segment_of(program, work))
                 return self._over_copies(Collective.ALL_REDUCE, program, copied)
             case WorkKind.BROADCAST:
-                copied = updated(program, _segment(program, work))
+                copied = updated(program, segment_of(program, work))
                 return self._over_copies(Collective.BROADCAST, program, copied)
             case _:
-                copied = gathered(program, _segment(program, work))
+                copied = gathered(program, segment_of(program, work))
                 return self._over_copies(Collective.ALL_GATHER, program, copied)
 
     def _over_copies(
@@ -277,7 +296,8 @@ class StepCosts:
         return WorkCost(seconds=sum(seconds.values()), by_category=seconds)
 
 
-def _segment(program: StepProgram, work: Work) -> Segment:
+def segment_of(program: StepProgram, work: Work) -> Segment:
+    """Return the part of a chunk that a work passes over."""
     chunk = program.chunks[work.chunk]
     return chunk.whole if work.segment == WHOLE_CHUNK else chunk.segments[work.segment]
 

@@ -1,11 +1,11 @@
-"""One GPU whose compute and communication slow each other while both run."""
+"""GPUs whose compute and communication slow each other while both run."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from enum import Enum, auto
+from functools import partial
 
 import simpy
 
@@ -22,92 +22,44 @@ class Interference:
     """m of every collective and transfer."""
 
 
-class _Side(Enum):
-    COMPUTE = auto()
-    COMMUNICATION = auto()
-
-
 @dataclass(slots=True, eq=False)
 class _Job:
-    """Work that progresses at 1 / slowdown while the other side of its GPU is busy."""
+    """Work that progresses at 1 / slowdown while its pace is slow."""
 
-    side: _Side
     remaining: float
     """Seconds that it still takes alone."""
     slowdown: float
     changed: simpy.Event
 
 
-class Gpu:
-    """Owns what runs on one GPU. Rates change only when a side becomes busy or idle."""
+class _Pace:
+    """Owns what runs at one pace: full, or slow while anything that disturbs it runs."""
 
-    def __init__(self, env: simpy.Environment, network: Network, slowdown: float) -> None:
-        self.env, self.network, self.slowdown = env, network, slowdown
-        self.busy = dict.fromkeys(_Side, 0)
+    def __init__(self, env: simpy.Environment, network: Network) -> None:
+        self.env, self.network = env, network
+        self.disturbers = 0
         self.jobs: list[_Job] = []
-        self.flows: dict[Flow, float] = {}
-        """Flows on shared links, with the cap that each has alone."""
+        self.flows: dict[Flow, tuple[float, float]] = {}
+        """Flows on shared links, with the cap that each has alone and its slowdown."""
 
-    def compute(self, seconds: float, slowdown: float) -> Generator[simpy.Event, None, None]:
-        """Return when a kernel that takes `seconds` alone has run."""
-        with self._running(_Side.COMPUTE):
-            yield from self._work(_Side.COMPUTE, seconds, slowdown)
-
-    @contextmanager
-    def communicating(self) -> Iterator[None]:
-        """Count a collective as running."""
-        with self._running(_Side.COMMUNICATION):
-            yield
-
-    def delay(self, seconds: float) -> Generator[simpy.Event, None, None]:
-        """Return when a part of a collective that takes `seconds` alone has run."""
-        yield from self._work(_Side.COMMUNICATION, seconds, self.slowdown)
-
-    def transfer(
-        self, links: tuple[Hashable, ...], size: float, cap: float
-    ) -> Generator[simpy.Event, None, None]:
-        """Return when `size` bytes have passed `links`, slower while compute runs."""
-        yield from self.network.transfer(links, size, cap, self._watched)
-
-    @contextmanager
-    def _watched(self, flow: Flow) -> Iterator[None]:
-        self.flows[flow] = flow.cap
-        self._throttle(flow)
-        yield
-        del self.flows[flow]
-
-    def _throttle(self, flow: Flow) -> None:
-        slowdown = self.slowdown if self.busy[_Side.COMPUTE] else 1.0
-        self.network.throttle(flow, self.flows[flow] / slowdown)
-
-    @contextmanager
-    def _running(self, side: _Side) -> Iterator[None]:
-        self._count(side, 1)
-        yield
-        self._count(side, -1)
-
-    def _count(self, side: _Side, change: int) -> None:
-        """Let what runs on the other side know when this one becomes busy or idle."""
-        was = self.busy[side]
-        self.busy[side] = was + change
-        if bool(was) == bool(self.busy[side]):
+    def disturb(self, change: int) -> None:
+        """Count disturbers; let what runs know when the first comes or the last goes."""
+        was = self.disturbers
+        self.disturbers = was + change
+        if bool(was) == bool(self.disturbers):
             return
         for job in self.jobs:
-            if job.side is not side and job.slowdown > 1 and not job.changed.triggered:
+            if job.slowdown > 1 and not job.changed.triggered:
                 job.changed.succeed()
-        if side is _Side.COMPUTE:
-            for flow in list(self.flows):
-                self._throttle(flow)
+        for flow in list(self.flows):
+            self._throttle(flow)
 
-    def _work(
-        self, side: _Side, seconds: float, slowdown: float
-    ) -> Generator[simpy.Event, None, None]:
+    def work(self, seconds: float, slowdown: float) -> Generator[simpy.Event, None, None]:
         """Run a job to its end, foreseen anew whenever its rate changes."""
-        other = _Side.COMMUNICATION if side is _Side.COMPUTE else _Side.COMPUTE
-        job = _Job(side, seconds, slowdown, self.env.event())
+        job = _Job(seconds, slowdown, self.env.event())
         self.jobs.append(job)
         while True:
-            began, factor = self.env.now, slowdown if self.busy[other] else 1.0
+            began, factor = self.env.now, slowdown if self.disturbers else 1.0
             end = self.env.timeout(job.remaining * factor)
             yield end | job.changed
             if end.processed:
@@ -115,3 +67,99 @@ class Gpu:
             job.remaining = max(0.0, job.remaining - (self.env.now - began) / factor)
             job.changed = self.env.event()
         self.jobs.remove(job)
+
+    @contextmanager
+    def watched(self, slowdown: float, flow: Flow) -> Iterator[None]:
+        """Throttle a flow while the pace is slow."""
+        self.flows[flow] = flow.cap, slowdown
+        self._throttle(flow)
+        yield
+        del self.flows[flow]
+
+    def _throttle(self, flow: Flow) -> None:
+        cap, slowdown = self.flows[flow]
+        self.network.throttle(flow, cap / slowdown if self.disturbers else cap)
+
+
+class Gpu:
+    """Owns what runs on one GPU. Rates change only when a side becomes busy or idle."""
+
+    def __init__(self, env: simpy.Environment, network: Network, slowdown: float) -> None:
+        self.env, self.network, self.slowdown = env, network, slowdown
+        self.kernels = _Pace(env, network)
+        self.collectives = [_Pace(env, network)]
+        """The pace of its own collectives, then of those that it takes part in with others."""
+        self.computing = 0
+
+    def compute(self, seconds: float, slowdown: float) -> Generator[simpy.Event, None, None]:
+        """Return when a kernel that takes `seconds` alone has run."""
+        self._compute(1)
+        yield from self.kernels.work(seconds, slowdown)
+        self._compute(-1)
+
+    @contextmanager
+    def communicating(self) -> Iterator[None]:
+        """Count a collective as running."""
+        self.kernels.disturb(1)
+        yield
+        self.kernels.disturb(-1)
+
+    def delay(self, seconds: float) -> Generator[simpy.Event, None, None]:
+        """Return when a part of a collective that takes `seconds` alone has run."""
+        yield from self.collectives[0].work(seconds, self.slowdown)
+
+    def transfer(
+        self,
+        links: tuple[Hashable, ...],
+        size: float,
+        cap: float,
+        weights: tuple[float, ...] | None = None,
+    ) -> Generator[simpy.Event, None, None]:
+        """Return when `size` bytes have passed `links`, slower while compute runs."""
+        watched = partial(self.collectives[0].watched, self.slowdown)
+        yield from self.network.transfer(links, size, cap, watched, weights)
+
+    def _compute(self, change: int) -> None:
+        """Let collectives on this GPU know when it begins or ceases to compute."""
+        was = self.computing
+        self.computing = was + change
+        if bool(was) != bool(self.computing):
+            for pace in self.collectives:
+                pace.disturb(change)
+
+
+class Team:
+    """GPUs that do a collective together, which is slow while any of them computes."""
+
+    def __init__(self, gpus: Sequence[Gpu]) -> None:
+        self.gpus, first = gpus, gpus[0]
+        self.slowdown = first.slowdown
+        self.pace = _Pace(first.env, first.network)
+
+    @contextmanager
+    def communicating(self) -> Iterator[None]:
+        """Count a collective as running on all of them."""
+        self.pace.disturb(sum(1 for gpu in self.gpus if gpu.computing))
+        for gpu in self.gpus:
+            gpu.collectives.append(self.pace)
+        with ExitStack() as all_gpus:
+            for gpu in self.gpus:
+                all_gpus.enter_context(gpu.communicating())
+            yield
+        for gpu in self.gpus:
+            gpu.collectives.remove(self.pace)
+
+    def delay(self, seconds: float) -> Generator[simpy.Event, None, None]:
+        """Return when a part of the collective that takes `seconds` alone has run."""
+        yield from self.pace.work(seconds, self.slowdown)
+
+    def transfer(
+        self,
+        links: tuple[Hashable, ...],
+        size: float,
+        cap: float,
+        weights: tuple[float, ...] | None = None,
+    ) -> Generator[simpy.Event, None, None]:
+        """Return when `size` bytes have passed `links`, slower while any of them computes."""
+        watched = partial(self.pace.watched, self.slowdown)
+        yield from self.gpus[0].network.transfer(links, size, cap, watched, weights)

@@ -2,53 +2,86 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import simpy
 from simpy.core import EmptySchedule
 
-from simulator.cost.plan import CommPhase, LinkKind
+from simulator.cost.plan import LinkKind
 from simulator.cost.priced import WorkCost
-from simulator.engine.gpu import Gpu, Interference
+from simulator.engine.fabric import Fabric, play_background
+from simulator.engine.gpu import Interference
 from simulator.engine.network import Network
+from simulator.engine.players import Player, Process
+from simulator.engine.record import Recorder, Utilisation
+from simulator.engine.replicas import Meetings, Replicas, lane_tasks, meeting_sizes
+from simulator.engine.routes import Link, Routes
 from simulator.schedule.tasks import STREAMS, TaskGraph
 
-Link = tuple[int, LinkKind]
-"""One direction of the scale-up port or the NIC share of a stage's representative rank."""
+__all__ = ["EngineRun", "Link", "run_step"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRun:
     """What an event run yields: start and end of every task, and what the links carried."""
 
-    start: Sequence[float]
-    end: Sequence[float]
+    starts: Sequence[Sequence[float]]
+    """[replica][task] seconds; a collective starts when its own replica comes to it."""
+    ends: Sequence[Sequence[float]]
+    """[replica][task] seconds."""
     events: int
-    carried: dict[Link, float]
+    carried: Mapping[Link, float]
     """Bytes that each link carried in the step."""
+    waited: Sequence[Sequence[float]]
+    """[replica][stage] seconds, all meetings together, until the last other replica had come."""
+    utilisation: Mapping[Hashable, Utilisation] = field(default_factory=dict)
+    """What each link carried over time, background included, where the fabric was recorded."""
+
+    @property
+    def pace(self) -> int:
+        """The replica that the others waited for: the one that has waited least."""
+        totals = [sum(stages) for stages in self.waited]
+        return totals.index(min(totals))
+
+    @property
+    def start(self) -> Sequence[float]:
+        """When each task of the replica that sets the pace started, seconds."""
+        return self.starts[self.pace]
+
+    @property
+    def end(self) -> Sequence[float]:
+        """When each task of the replica that sets the pace ended, seconds."""
+        return self.ends[self.pace]
+
+    @property
+    def step_time(self) -> float:
+        """End of the last task of any replica, seconds."""
+        return max(max(ends) for ends in self.ends)
 
 
 def run_step(
     graph: TaskGraph,
     costs: Sequence[WorkCost],
-    capacity: dict[LinkKind, float],
+    capacity: Mapping[LinkKind, float],
     slowdown: Sequence[float] | None = None,
     interference: Interference | None = None,
+    *,
+    fabric: Fabric | None = None,
+    replicas: Replicas | None = None,
 ) -> EngineRun:
     """Play one step and return when each task started and ended.
 
-    `capacity` is the bytes/s of each kind of link of one rank. Ranks of a stage do the same at the
-    same time, so that one stands for all and its links are loaded as if all were there.
-    `slowdown[s]` multiplies the compute time of stage s (1 for a healthy stage). With
-    `interference` compute and communication of a stage slow each other.
+    `capacity` is the bytes/s of each kind of link of one rank, `fabric` the network behind them.
+    Ranks of a stage do the same at the same time, so that one stands for all and its links are
+    loaded as if all were there. `slowdown[s]` multiplies the compute time of stage s (1 for a
+    healthy stage). With `interference` compute and communication of a stage slow each other.
+    With `replicas`, which have slowdowns of their own, each replica is played for itself.
     """
-    step = _Step(graph, costs, capacity, slowdown or [1.0] * graph.pp)
-    if interference is not None:
-        step.interfere(interference)
-    return step.run()
+    assert slowdown is None or replicas is None, "replicas have slowdowns of their own"
+    alone = Replicas(count=1, slowdown=(slowdown or (1.0,) * graph.pp,))
+    return _Step(graph, costs, capacity, fabric or Fabric(), replicas or alone).run(interference)
 
 
 class _Step:
@@ -58,50 +91,43 @@ class _Step:
         self,
         graph: TaskGraph,
         costs: Sequence[WorkCost],
-        capacity: dict[LinkKind, float],
-        slowdown: Sequence[float],
+        capacity: Mapping[LinkKind, float],
+        fabric: Fabric,
+        replicas: Replicas,
     ) -> None:
-        self.graph, self.costs, self.slowdown = graph, costs, slowdown
+        self.graph, self.fabric, self.replicas = graph, fabric, replicas
+        self.costs = replicas.costs or [costs] * replicas.count
+        self.sizes = meeting_sizes(graph, replicas)
+        self.routes = Routes(graph, self.costs, self.sizes, capacity, fabric)
         self.env = simpy.Environment()
-        links: dict[Hashable, float] = {
-            (s, kind): rate for s in range(graph.pp) for kind, rate in capacity.items()
-        }
-        self.network = Network(self.env, links)
-        self.private = _private_links(graph, costs)
-        self.private_works = {
-            work
-            for work, lane in set(zip(graph.work, graph.stream, strict=True))
-            if _links(lane, costs[work]) <= self.private
-        }
-        count = len(graph)
-        self.start, self.end = [0.0] * count, [0.0] * count
-        self.finished = bytearray(count)
-        self.waiting: dict[int, simpy.Event] = {}
-        self.interference: Interference | None = None
-        self.gpus: list[Gpu] = []
+        self.recorder = Recorder() if fabric.record else None
+        self.network = Network(self.env, self.routes.capacity, self.recorder)
+        self.meetings = Meetings(self.env, replicas.count * graph.pp)
+        tasks = len(graph)
+        self.starts = [[0.0] * tasks for _ in range(replicas.count)]
+        self.ends = [[0.0] * tasks for _ in range(replicas.count)]
+        self.finished = [bytearray(tasks) for _ in range(replicas.count)]
+        self.playing = 0
+        """Streams that have not come to their end."""
 
-    def interfere(self, interference: Interference) -> None:
-        """Let compute and communication of each stage slow each other."""
-        self.interference = interference
-        self.gpus = [
-            Gpu(self.env, self.network, interference.communication) for _ in range(self.graph.pp)
-        ]
-
-    def run(self) -> EngineRun:
-        lanes: list[list[int]] = [[] for _ in range(STREAMS * self.graph.pp)]
-        for task, lane in enumerate(self.graph.stream):
-            lanes[lane].append(task)
-        for lane, tasks in enumerate(lanes):
-            if tasks:
-                self.env.process(self._play(lane // STREAMS, tasks))
+    def run(self, interference: Interference | None) -> EngineRun:
+        player = Player(self.env, self.network, self.routes, self.costs, self.graph.pp)
+        if interference is not None:
+            player.interfere(interference)
+        lanes = lane_tasks(self.graph)
+        for replica in range(self.replicas.count):
+            waiting: dict[int, simpy.Event] = {}
+            for lane, tasks in lanes.items():
+                process = self._play(player, replica, lane // STREAMS, tasks, waiting)
+                self.env.process(process)
+        self.playing = self.replicas.count * len(lanes)
+        for traffic in self.fabric.background:
+            self.env.process(
+                play_background(self.env, self.network, traffic, lambda: not self.playing)
+            )
         events = self._run_to_the_end()
-        assert all(self.finished), "the step did not come to its end"
-        return EngineRun(
-            start=self.start,
-            end=self.end,
-            events=events,
-            carried=_carried(self.graph, self.costs),
-        )
+        assert all(all(finished) for finished in self.finished), "the step did not come to its end"
+        return self._result(events)
 
     def _run_to_the_end(self) -> int:
         """Process all events and return how many there were."""
@@ -112,106 +138,97 @@ class _Step:
                 events += 1
         return events
 
-    def _play(self, stage: int, tasks: list[int]) -> Generator[simpy.Event, None, None]:
-        """Run the tasks of one stream, one after another."""
-        env, graph, costs = self.env, self.graph, self.costs
-        for task in tasks:
-            for needed in (graph.first[task], graph.second[task]):
-                if needed >= 0 and not self.finished[needed]:
-                    yield self._end_of(needed)
-            self.start[task] = env.now
-            work = graph.work[task]
-            cost = costs[work]
-            if self.interference is not None:
-                yield from self._beside_others(stage, work, self.interference)
-            elif not cost.plans:
-                if cost.seconds:
-                    yield env.timeout(cost.seconds * self.slowdown[stage])
-            elif work in self.private_works:
-                yield env.timeout(cost.seconds)
+    def _result(self, events: int) -> EngineRun:
+        pp, waited = self.graph.pp, self.meetings.waited
+        self.network.settle()
+        return EngineRun(
+            starts=self.starts,
+            ends=self.ends,
+            events=events,
+            carried=self.routes.carried,
+            waited=[waited[row : row + pp] for row in range(0, len(waited), pp)],
+            utilisation=self.recorder.utilisation() if self.recorder is not None else {},
+        )
+
+    def _play(
+        self,
+        player: Player,
+        replica: int,
+        stage: int,
+        tasks: list[int],
+        waiting: dict[int, simpy.Event],
+    ) -> Process:
+        """Run the tasks of one stream of a replica, one after another."""
+        env, first, second = self.env, self.graph.first, self.graph.second
+        start, end, finished = self.starts[replica], self.ends[replica], self.finished[replica]
+        delays = self._delays(player, replica, stage, tasks)
+        for task, delay in zip(tasks, delays, strict=True):
+            for needed in (first[task], second[task]):
+                if needed >= 0 and not finished[needed]:
+                    event = waiting.get(needed)
+                    if event is None:
+                        event = waiting[needed] = env.event()
+                    yield event
+            start[task] = env.now
+            if delay is None:
+                yield from self._work(player, replica, stage, task)
+            elif delay:
+                yield env.timeout(delay)
+            end[task] = env.now
+            finished[task] = 1
+            event = waiting.pop(task, None)
+            if event is not None:
+                event.succeed()
+        self.playing -= 1
+
+    def _delays(
+        self, player: Player, replica: int, stage: int, tasks: list[int]
+    ) -> list[float | None]:
+        """Return the seconds of each task of a stream, None where others can lengthen it."""
+        if player.gpus:
+            return [None] * len(tasks)
+        works, sizes, costs = self.graph.work, self.sizes, self.costs[replica]
+        slowdown, jitter = self.replicas.slowdown[replica][stage], self.replicas.jitter
+        found: dict[int, float | None] = {}
+        for work in {works[task] for task in tasks if sizes[task] == 1}:
+            if not costs[work].plans:
+                found[work] = costs[work].seconds * slowdown
             else:
-                yield from self._communicate(stage, cost)
-            self.end[task] = env.now
-            self.finished[task] = 1
-            waiting = self.waiting.pop(task, None)
-            if waiting is not None:
-                waiting.succeed()
+                met = self.routes.of(work, replica, stage, 1)
+                found[work] = None if met else costs[work].seconds
+        delays = [found[works[task]] if sizes[task] == 1 else None for task in tasks]
+        if jitter is None:
+            return delays
+        factors = jitter[replica].tolist()
+        return [
+            delay if delay is None or costs[works[task]].plans else delay * factors[task]
+            for task, delay in zip(tasks, delays, strict=True)
+        ]
 
-    def _end_of(self, task: int) -> simpy.Event:
-        event = self.waiting.get(task)
-        if event is None:
-            event = self.waiting[task] = self.env.event()
-        return event
+    def _work(self, player: Player, replica: int, stage: int, task: int) -> Process:
+        """Run one task that others can lengthen."""
+        work = self.graph.work[task]
+        cost = self.costs[replica][work]
+        if self.sizes[task] > 1:
+            yield from self._meet(player, replica, stage, task)
+        elif cost.plans:
+            yield from player.collective(work, replica, stage, 1)
+        elif cost.seconds:
+            seconds = cost.seconds * self.replicas.factor(replica, stage, task)
+            yield from player.compute(work, replica * self.graph.pp + stage, seconds)
 
-    def _communicate(self, stage: int, cost: WorkCost) -> Generator[simpy.Event, None, None]:
-        """Each phase of a collective is a fixed delay, then a flow on a link of this stage.
-
-        On a link that no other stream uses it is one delay.
-        """
-        for plan in cost.plans:
-            for phase in plan.phases:
-                link: Link = (stage, phase.link)
-                if link in self.private:
-                    yield self.env.timeout(phase.seconds)
-                    continue
-                if phase.fixed:
-                    yield self.env.timeout(phase.fixed)
-                if phase.wire_bytes:
-                    yield from self.network.transfer((link,), phase.wire_bytes, phase.rate)
-
-    def _beside_others(
-        self, stage: int, work: int, interference: Interference
-    ) -> Generator[simpy.Event, None, None]:
-        """Run one task on a GPU whose compute and communication slow each other.
-
-        Copies to and from host memory are made by engines of their own and slow nothing.
-        """
-        cost, gpu = self.costs[work], self.gpus[stage]
-        if not cost.plans:
-            if cost.seconds:
-                yield from gpu.compute(
-                    cost.seconds * self.slowdown[stage], interference.compute[work]
-                )
-        elif all(phase.link is LinkKind.HOST for plan in cost.plans for phase in plan.phases):
-            yield from self._communicate(stage, cost)
-        else:
-            with gpu.communicating():
-                for plan in cost.plans:
-                    for phase in plan.phases:
-                        yield from self._phase_on(gpu, stage, phase)
-
-    def _phase_on(
-        self, gpu: Gpu, stage: int, phase: CommPhase
-    ) -> Generator[simpy.Event, None, None]:
-        link: Link = (stage, phase.link)
-        if link in self.private:
-            yield from gpu.delay(phase.seconds)
+    def _meet(self, player: Player, replica: int, stage: int, task: int) -> Process:
+        """Wait for all replicas of a meeting; the last one to come runs what they do together."""
+        size, work = self.sizes[task], self.graph.work[task]
+        first = replica - replica % size
+        row = replica * self.graph.pp + stage
+        meeting, is_last = self.meetings.arrive(row, task, first, size)
+        if not is_last:
+            yield meeting.over
             return
-        if phase.fixed:
-            yield from gpu.delay(phase.fixed)
-        if phase.wire_bytes:
-            yield from gpu.transfer((link,), phase.wire_bytes, phase.rate)
-
-
-def _private_links(graph: TaskGraph, costs: Sequence[WorkCost]) -> set[Link]:
-    """Return the links that only one stream uses, so that no two flows ever meet on them."""
-    users: dict[Link, set[int]] = defaultdict(set)
-    for work, lane in set(zip(graph.work, graph.stream, strict=True)):
-        for link in _links(lane, costs[work]):
-            users[link].add(lane)
-    return {link for link, lanes in users.items() if len(lanes) == 1}
-
-
-def _carried(graph: TaskGraph, costs: Sequence[WorkCost]) -> dict[Link, float]:
-    """Return the bytes that each link carries in the step."""
-    carried: dict[Link, float] = defaultdict(float)
-    for (work, lane), runs in Counter(zip(graph.work, graph.stream, strict=True)).items():
-        for plan in costs[work].plans:
-            for phase in plan.phases:
-                carried[lane // STREAMS, phase.link] += phase.wire_bytes * runs
-    return dict(carried)
-
-
-def _links(lane: int, cost: WorkCost) -> set[Link]:
-    stage = lane // STREAMS
-    return {(stage, phase.link) for plan in cost.plans for phase in plan.phases}
+        cost = self.costs[first][work]
+        if cost.plans:
+            yield from player.collective(work, first, stage, size)
+        else:
+            assert not cost.seconds, "replicas meet for collectives and joins, not for compute"
+        meeting.over.succeed()

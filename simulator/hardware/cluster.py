@@ -43,6 +43,12 @@ class ScaleUp(FileRecord):
     """Accelerators in one domain: 8 in a DGX, 72 in an NVL72 rack."""
     in_network_reduction: bool = False
     """Whether the switch reduces (NVLink SHARP), which NVLS collectives need."""
+    axes: int | None = Field(default=None, ge=1, le=8)
+    """Of a torus: its dimensions, each of which has two links of an accelerator."""
+    ring: int | None = Field(default=None, ge=1)
+    """Of a torus: an axis closes to a ring where its length is a multiple of it; None: always."""
+    rings_together: bool = False
+    """Of a torus: whether axes close only where all do (optical switches join whole cubes)."""
 
 
 class Nic(FileRecord):
@@ -65,6 +71,8 @@ class Fabric(FileRecord):
     """Nodes that reach each other through one tier of switches."""
     oversubscription: float = Field(default=1.0, ge=1)
     """Bandwidth into a leaf over bandwidth out of it; 1 is non-blocking."""
+    in_network_reduction: bool = False
+    """Whether its switches reduce (SHARP), which the algorithm "sharp" needs."""
 
 
 class Host(FileRecord):

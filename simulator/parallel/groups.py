@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -32,6 +32,9 @@ class GroupShape:
 
     size: int
     per_domain: int
+    stride: int = field(default=0, compare=False, repr=False)
+    """Ranks between one member and the next, which say where the group lies; 0 where they are not
+    evenly apart. Time alone does not depend on it."""
 
     def __post_init__(self) -> None:
         assert self.size >= 1, self

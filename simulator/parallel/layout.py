@@ -8,6 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from simulator.files import FileRecord
+from simulator.parallel.domains import Domains, group_shape
 from simulator.parallel.groups import GroupShape
 from simulator.parallel.placement import PipelineShape, Placement, pipeline_of, placement_of
 from simulator.workload.stack_choices import (
@@ -32,7 +33,6 @@ __all__ = [
     "RecomputeModule",
     "ScheduleName",
     "axis_group",
-    "group_shape",
     "stage_pair",
 ]
 
@@ -240,20 +240,7 @@ class ParallelLayout(FileRecord):
 _FIELDS = set(ParallelLayout.model_fields)
 
 
-def group_shape(size: int, stride: int, domain_size: int) -> GroupShape:
-    """Return the shape of a group whose members are `stride` ranks apart.
-
-    `domain_size` consecutive ranks share a scale-up domain. Where members do not spread evenly
-    the largest even spread below is taken.
-
-    >>> group_shape(16, 2, 8)
-    GroupShape(size=16, per_domain=4)
-    """
-    fit = max(1, min(size, domain_size // stride))
-    return GroupShape(size=size, per_domain=next(n for n in range(fit, 0, -1) if size % n == 0))
-
-
-def axis_group(layout: ParallelLayout, axis: Axis, domain_size: int) -> GroupShape:
+def axis_group(layout: ParallelLayout, axis: Axis, domains: Domains) -> GroupShape:
     """Return the shape of the group that a rank belongs to along `axis`.
 
     The data-parallel group is the one over which gradients are reduced: dp x cp ranks. The
@@ -263,25 +250,25 @@ def axis_group(layout: ParallelLayout, axis: Axis, domain_size: int) -> GroupSha
     tp, cp, dp = layout.tp, layout.cp, layout.dp
     match axis:
         case Axis.TENSOR:
-            return group_shape(tp, 1, domain_size)
+            return group_shape(tp, 1, domains)
         case Axis.CONTEXT:
-            return group_shape(cp, tp, domain_size)
+            return group_shape(cp, tp, domains)
         case Axis.DATA:
-            return group_shape(cp * dp, tp, domain_size)
+            return group_shape(cp * dp, tp, domains)
         case Axis.PIPELINE:
-            return stage_pair(layout, 0, min(1, layout.pp - 1), domain_size)
+            return stage_pair(layout, 0, min(1, layout.pp - 1), domains)
         case Axis.EXPERT:
-            return group_shape(layout.ep, layout.expert_tp, domain_size)
+            return group_shape(layout.ep, layout.expert_tp, domains)
         case Axis.EXPERT_TENSOR:
-            return group_shape(layout.expert_tp, 1, domain_size)
+            return group_shape(layout.expert_tp, 1, domains)
         case Axis.EXPERT_DATA:
             stride = layout.ep * layout.expert_tp
-            return group_shape(layout.expert_data_ranks, stride, domain_size)
+            return group_shape(layout.expert_data_ranks, stride, domains)
         case Axis.HOST:
             return GroupShape(size=1, per_domain=1)
 
 
-def stage_pair(layout: ParallelLayout, one: int, other: int, domain_size: int) -> GroupShape:
+def stage_pair(layout: ParallelLayout, one: int, other: int, domains: Domains) -> GroupShape:
     """Return the shape of a pair of ranks that stand at the same place of two pipeline stages.
 
     Where only some of the pairs lie in one scale-up domain, the others set the pace.
@@ -293,7 +280,10 @@ def stage_pair(layout: ParallelLayout, one: int, other: int, domain_size: int) -
     if one == other:
         return GroupShape(size=1, per_domain=1)
     ranks = layout.tp * layout.cp * layout.dp
-    inside = all(
-        (one * ranks + i) // domain_size == (other * ranks + i) // domain_size for i in range(ranks)
-    )
+    first, second = one * ranks, other * ranks
+    if isinstance(domains, int):
+        inside = all((first + i) // domains == (second + i) // domains for i in range(ranks))
+    else:
+        of = domains.of_rank
+        inside = bool((of[first : first + ranks] == of[second : second + ranks]).all())
     return GroupShape(size=2, per_domain=2 if inside else 1)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from simulator.parallel.chunks import Cutter, local_vocab
 from simulator.parallel.cut import cut_of
 from simulator.parallel.data_groups import DataGroups, data_groups
+from simulator.parallel.domains import Domains
 from simulator.parallel.groups import GroupShape
 from simulator.parallel.layout import (
     ZERO_PARAMETERS,
@@ -47,8 +48,8 @@ class StepProgram:
     """Bytes of activation that one rank sends to the next stage a micro-batch."""
     regathered: float
     """Bytes of activation that the receiving tp ranks gather from their slices; 0 for none."""
-    domain_size: int
-    """Consecutive ranks that share a scale-up domain."""
+    domains: Domains
+    """Which ranks share a scale-up domain."""
     numbers: Numbers
     """Bytes of a parameter, its gradient and its states."""
     data_group: GroupShape
@@ -67,7 +68,7 @@ class StepProgram:
     def stage_pair(self, one: int, other: int) -> GroupShape:
         """Return the pair of ranks that two pipeline stages (modulo pp) send between."""
         pp = self.layout.pp
-        return stage_pair(self.layout, one % pp, other % pp, self.domain_size)
+        return stage_pair(self.layout, one % pp, other % pp, self.domains)
 
     def place_pair(self, one: int, other: int) -> GroupShape:
         """Return the pair of ranks that two places of the pipeline send between."""
@@ -126,7 +127,7 @@ def build_program(
     job: TrainingJob,
     stack: Stack,
     layout: ParallelLayout,
-    domain_size: int,
+    domains: Domains,
     *,
     transposes: bool = False,
 ) -> StepProgram:
@@ -137,7 +138,7 @@ def build_program(
     Raises:
         InputError: the layers cannot be spread over the stages.
     """
-    return Programs(model, job, stack, domain_size, transposes=transposes).of(layout)
+    return Programs(model, job, stack, domains, transposes=transposes).of(layout)
 
 
 class Programs:
@@ -151,12 +152,12 @@ class Programs:
         model: ModelSpec,
         job: TrainingJob,
         stack: Stack,
-        domain_size: int,
+        domains: Domains,
         *,
         transposes: bool = False,
     ) -> None:
         self.model, self.job, self.stack = model, job, stack
-        self.domain_size, self.transposes = domain_size, transposes
+        self.domains, self.transposes = domains, transposes
         self._cutter = Cutter(model)
         self._shards: dict[tuple[object, ...], Shard] = {}
         self._chunks: dict[tuple[object, ...], tuple[Chunk, ...]] = {}
@@ -181,7 +182,7 @@ class Programs:
             local_vocab=vocab,
             boundary=activation / (layout.tp if sliced or shard.sequence_parallel else 1),
             regathered=activation if sliced and not shard.sequence_parallel else 0.0,
-            domain_size=self.domain_size,
+            domains=self.domains,
             numbers=self._numbers_of(layout),
             data_group=groups.data,
             replica_group=groups.replica,
@@ -205,7 +206,7 @@ class Programs:
         found = self._shards.get(key)
         if found is None:
             made = make_shard(
-                layout, self.job, self.stack, self.domain_size, transposes=self.transposes
+                layout, self.job, self.stack, self.domains, transposes=self.transposes
             )
             found = self._shards[key] = made
         return found
@@ -234,7 +235,7 @@ class Programs:
         key = (*sizes, layout.pp, layout.pipeline.placement)
         found = self._groups.get(key)
         if found is None:
-            found = self._groups[key] = data_groups(layout, self.domain_size)
+            found = self._groups[key] = data_groups(layout, self.domains)
         return found
 
     def _numbers_of(self, layout: ParallelLayout) -> Numbers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.parallel.domains import Domains, group_shape
 from simulator.parallel.groups import Collective, GroupShape
 from simulator.parallel.layout import (
     ZERO_PARAMETERS,
@@ -12,7 +13,6 @@ from simulator.parallel.layout import (
     ParallelLayout,
     RecomputeModule,
     axis_group,
-    group_shape,
 )
 from simulator.parallel.work import CommWork
 from simulator.workload.job import TrainingJob
@@ -172,7 +172,7 @@ def make_shard(
     layout: ParallelLayout,
     job: TrainingJob,
     stack: Stack,
-    domain_size: int,
+    domains: Domains,
     *,
     transposes: bool = False,
 ) -> Shard:
@@ -197,13 +197,13 @@ def make_shard(
         casts_weights=casts_in_each_pass(layout, job),
         kernels=stack.kernels,
         overlap=stack.overlap,
-        tensor_group=axis_group(layout, Axis.TENSOR, domain_size),
-        context_group=axis_group(layout, Axis.CONTEXT, domain_size),
-        context_inner_group=group_shape(inner, layout.tp, domain_size),
-        context_outer_group=group_shape(layout.cp // inner, layout.tp * inner, domain_size),
-        expert_group=axis_group(layout, Axis.EXPERT, domain_size),
-        expert_tensor_group=axis_group(layout, Axis.EXPERT_TENSOR, domain_size),
-        expert_model_group=group_shape(layout.ep * layout.expert_tp, 1, domain_size),
+        tensor_group=axis_group(layout, Axis.TENSOR, domains),
+        context_group=axis_group(layout, Axis.CONTEXT, domains),
+        context_inner_group=group_shape(inner, layout.tp, domains),
+        context_outer_group=group_shape(layout.cp // inner, layout.tp * inner, domains),
+        expert_group=axis_group(layout, Axis.EXPERT, domains),
+        expert_tensor_group=axis_group(layout, Axis.EXPERT_TENSOR, domains),
+        expert_model_group=group_shape(layout.ep * layout.expert_tp, 1, domains),
     )
 
 

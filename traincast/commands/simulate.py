@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from simulator.errors import InfeasibleError, Problem
+from traincast.commands.exchange import check_folder, write_ranks
 from traincast.commands.output import as_json, check_targets, console, write
 
 
@@ -24,12 +25,25 @@ def simulate(
             metavar="OUT", help="Write the pipeline schedule as CSV, as PyTorch does ('-': stdout)."
         ),
     ] = None,
+    *,
+    chakra: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write Chakra traces of all ranks to a new folder."),
+    ] = None,
+    goal: Annotated[
+        str | None,
+        typer.Option(metavar="OUT", help="Write a GOAL schedule for LogGOPSim ('-': stdout)."),
+    ] = None,
+    ranks_limit: Annotated[
+        int | None, typer.Option(min=1, help="Most ranks that --chakra and --goal write.")
+    ] = None,
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write the result as JSON ('-': stdout).")
     ] = None,
 ) -> None:
     """Simulate one step: time, throughput, where the time goes, memory of each stage."""
-    tables = check_targets(scenario, trace=trace, schedule=schedule, json=json)
+    tables = check_targets(scenario, trace=trace, schedule=schedule, goal=goal, json=json)
+    check_folder(chakra)
 
     from reports.records import step_record
     from reports.step_view import print_step
@@ -46,6 +60,8 @@ def simulate(
         write(as_json(trace_step(loaded, result), compact=True), trace)
     if schedule is not None:
         write(schedule_csv(loaded), schedule)
+    if chakra is not None or goal is not None:
+        write_ranks(loaded, result.step_time, chakra=chakra, goal=goal, ranks_limit=ranks_limit)
     if tables:
         print_step(console(), record)
     if result.peak_memory > result.memory_capacity:

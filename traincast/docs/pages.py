@@ -25,6 +25,7 @@ from traincast.docs.markdown import page
 from traincast.docs.records import record_sections
 from traincast.docs.registries import collectives_page, schedules_page
 from traincast.docs.schemas import schema_text
+from traincast.docs.topologies import topology_page, topology_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,8 @@ LISTS: dict[str, Callable[[], str]] = {
     "validation-json.md": validation_page,
     "plan-json.md": plan_page,
     "calibration-files.md": calibration_page,
+    "topology.md": topology_page,
+    "schema/topology.json": topology_schema,
 }
 
 

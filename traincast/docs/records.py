@@ -14,6 +14,7 @@ from pydantic import BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from simulator.units import Dimension
 from traincast.docs.markdown import anchor, code, prose, table
 from traincast.docs.sources import attribute_docs
 
@@ -23,15 +24,17 @@ Pages = Mapping[type[BaseModel], str]
 _PLAIN = {int: "integer", float: "number", str: "text", bool: "`true` or `false`", date: "date"}
 
 
-def record_sections(root: type[BaseModel], pages: Pages, optional: frozenset[str]) -> str:
+def record_sections(
+    root: type[BaseModel], pages: Pages, optional: frozenset[str], path: str = ""
+) -> str:
     """Return a section for `root` and for each record inside it, with a table of its keys.
 
     Records in `pages` are linked to and not described again; the keys in `optional` may be left
-    out of files though the record itself always has them.
+    out of files though the record itself always has them. `path` is that of the root's own table.
     """
     paths: dict[type[BaseModel], list[str]] = {root: [""]}
-    for path, record in _inner(root, "", pages):
-        paths.setdefault(record, []).append(path)
+    for inside, record in _inner(root, path, pages):
+        paths.setdefault(record, []).append(inside)
     headings = {record: _heading(names) for record, names in paths.items()}
     words = _Words(headings=headings, pages=pages)
     parts, enums = [], dict.fromkeys(e for record in paths for e in _enums(record))
@@ -49,6 +52,11 @@ def record_sections(root: type[BaseModel], pages: Pages, optional: frozenset[str
             parts += [f"## Values of {kind.__name__}", prose(kind)]
             parts += [table(["value", "meaning"], rows)]
     return "\n\n".join(parts)
+
+
+def inner_records(root: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield the records inside that of the table `path`, each with its own table."""
+    return _inner(root, path, {})
 
 
 def _inner(
@@ -100,8 +108,7 @@ class _Words:
         """Return the words for a type with its limits."""
         schema = next((limit for limit in limits if isinstance(limit, WithJsonSchema)), None)
         if schema is not None:
-            (example,) = (schema.json_schema or {})["examples"]
-            return f'quantity such as `"{example}"`'
+            return _described(schema.json_schema or {})
         if get_origin(kind) is not None:
             return self._generic(kind, limits)
         if issubclass(kind, Enum):
@@ -121,10 +128,21 @@ class _Words:
             parts = [part for part in inner if part is not Ellipsis]
             size = "" if Ellipsis in inner else f"{len(parts)} x "
             return f"list: {size}{self.of(parts[0])}{_limits(limits)}"
+        if origin is dict and inner[1] is Any:
+            return "table"
         if origin is dict:
             return f"table: {self.of(inner[1])} by {self.of(inner[0])}{_limits(limits)}"
         assert origin in (Union, UnionType), kind
         return " or ".join(self.of(part, limits) for part in inner if part is not NoneType)
+
+
+def _described(schema: Mapping[str, Any]) -> str:
+    """Return the words for a type that says its own schema."""
+    if "examples" not in schema:
+        return "table"
+    (example,) = schema["examples"]
+    what = "quantity" if schema["title"] in set(Dimension) else schema["title"]
+    return f'{what} such as `"{example}"`'
 
 
 def _flat(metadata: tuple[Any, ...]) -> Iterator[Any]:

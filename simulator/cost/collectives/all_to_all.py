@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from simulator.cost.collectives.pattern import (
+    Members,
+    Traffic,
+    between_domains,
+    between_members,
+    inside_domains,
+)
 from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
+from simulator.cost.collectives.schemes import pairs_scheme
 from simulator.cost.plan import CommPlan, LinkKind
 from simulator.hardware.collective_constants import PairwiseConstants
+
+_MOST_PAIRS = 2**22
+"""Pairs of ranks up to which each is a message of its own: one group of 2048, or 1024 of 64."""
 
 
 def pairwise(request: Request, links: Links) -> CommPlan:
@@ -61,6 +72,32 @@ def two_step(request: Request, links: Links) -> CommPlan:
     fixed = _latency(constants, group.per_domain - 1, chunk)
     inside = flow(LinkKind.SCALE_UP, fixed, wire, seconds)
     return request.plan("two_step", inside, outside)
+
+
+def pairwise_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:
+    """Return a message from each rank to every other one on the phase's kind of link.
+
+    In groups of more than 2048 ranks in all the pairs of two domains are taken together, slot by
+    slot: the same bytes of each rank and of each pair of domains, and rails kept, as with PXN.
+    """
+    group, link = plan.group, plan.phases[phase].link
+    peers = group.size - (1 if link is LinkKind.SCALE_UP else group.per_domain)
+    if link is LinkKind.SCALE_UP or members.accelerators.size * group.size <= _MOST_PAIRS:
+        return between_members(members, link, pairs_scheme).times(1.0 / peers)
+    return between_domains(members, pairs_scheme, each_pair=True).times(1.0 / peers)
+
+
+def two_step_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:
+    """Return all pairs in each domain, and all pairs of domains slot by slot.
+
+    Of `s` bytes a rank sends `s/r` to each peer, then `s/N` to its slot in each other domain.
+    """
+    group = plan.group
+    if plan.phases[phase].link is LinkKind.SCALE_UP:
+        whole = (group.per_domain - 1) / group.per_domain
+        return inside_domains(members, lambda count: pairs_scheme(count).times(1 / count / whole))
+    whole = (group.domains - 1) / group.domains
+    return between_domains(members, pairs_scheme, each_pair=True).times(1 / group.size / whole)
 
 
 def _latency(constants: PairwiseConstants, peers: int, chunk: float) -> float:

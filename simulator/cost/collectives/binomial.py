@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from simulator.cost.collectives.pattern import (
+    Members,
+    Traffic,
+    between_heads,
+    inside_domains,
+)
 from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.collectives.ring import ring_constants, ring_latency, scale_up_seconds
+from simulator.cost.collectives.schemes import binomial_scheme
 from simulator.cost.plan import CommPhase, CommPlan, LinkKind
+from simulator.parallel.groups import Collective
 
 
 def binomial(request: Request, links: Links) -> CommPlan:
@@ -32,3 +40,18 @@ def binomial(request: Request, links: Links) -> CommPlan:
         seconds = scale_up_seconds(constants, links.bandwidth, wire, 0.0)
         phases.append(flow(LinkKind.SCALE_UP, fixed, wire, seconds))
     return request.plan("binomial", *phases)
+
+
+def binomial_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:
+    """Return the tree over the first ranks of the domains, or the tree in each domain.
+
+    The root, the group's first rank, sends (of a reduction, receives) in every round.
+    """
+    if plan.phases[phase].link is LinkKind.SCALE_UP:
+        rounds = (plan.group.per_domain - 1).bit_length()
+        found = inside_domains(members, binomial_scheme)
+    else:
+        rounds = (plan.group.domains - 1).bit_length()
+        found = between_heads(members, binomial_scheme)
+    found = found.times(1.0 / rounds)
+    return found.back if plan.collective is Collective.REDUCE else found

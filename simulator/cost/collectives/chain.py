@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from simulator.cost.collectives.pattern import (
+    Members,
+    Traffic,
+    between_domains,
+    inside_domains,
+)
 from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.collectives.ring import ring_constants, ring_latency, scale_up_seconds
+from simulator.cost.collectives.schemes import chain_scheme
 from simulator.cost.plan import CommPlan, LinkKind
+from simulator.parallel.groups import Collective
 
 
 def chain(request: Request, links: Links) -> CommPlan:
@@ -25,3 +33,12 @@ def chain(request: Request, links: Links) -> CommPlan:
     fixed += network_latency(links, crossing, nic_bytes)
     inside = seconds if group.per_domain > 1 else 0.0
     return request.plan("chain", across(links, fixed, nic_bytes, inside))
+
+
+def chain_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:
+    """Return all wire bytes from each rank to the next, or slot by slot to the next domain."""
+    if plan.phases[phase].link is LinkKind.SCALE_UP:
+        found = inside_domains(members, chain_scheme)
+    else:
+        found = between_domains(members, chain_scheme).times(plan.group.per_domain)
+    return found.back if plan.collective is Collective.REDUCE else found

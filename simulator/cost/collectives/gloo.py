@@ -6,8 +6,10 @@ gloo gloo/broadcast.cc.
 
 from __future__ import annotations
 
+from simulator.cost.collectives.pattern import Members, Traffic, between_members
 from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
 from simulator.cost.collectives.ring import ring, ring_constants, ring_latency, scale_up_seconds
+from simulator.cost.collectives.schemes import flood_scheme
 from simulator.cost.plan import CommPlan, LinkKind
 from simulator.parallel.groups import Collective
 
@@ -35,6 +37,16 @@ def gloo_broadcast(request: Request, links: Links) -> CommPlan:
         return request.plan("gloo_broadcast", flow(LinkKind.SCALE_UP, fixed, wire, seconds))
     fixed = constants.start + network_latency(links, hops, request.payload)
     return request.plan("gloo_broadcast", across(links, fixed, wire))
+
+
+def gloo_broadcast_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:
+    """Return `s` bytes from each rank to each of its children.
+
+    The wire bytes of the phase are payloads in sequence along the slowest path: more than any one
+    rank of it sends.
+    """
+    _, copies = _slowest_path(plan.group.size)
+    return between_members(members, plan.phases[phase].link, flood_scheme).times(1.0 / copies)
 
 
 def _slowest_path(ranks: int) -> tuple[int, int]:

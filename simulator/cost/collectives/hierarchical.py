@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from simulator.cost.collectives.pattern import (
+    Members,
+    Traffic,
+    inside_domains,
+)
 from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
-from simulator.cost.collectives.ring import ring_latency, scale_up_seconds
+from simulator.cost.collectives.ring import ring_latency, ring_traffic, scale_up_seconds
+from simulator.cost.collectives.schemes import ring_scheme
 from simulator.cost.plan import CommPhase, CommPlan, LinkKind
 from simulator.hardware.collective_constants import RingConstants
 
@@ -26,6 +32,21 @@ def hierarchical(request: Request, links: Links) -> CommPlan:
     scatter = _inside(constants.reduce_scatter, request, links)
     gather = _inside(constants.all_gather, request, links)
     return request.plan("hierarchical", scatter, outside, gather)
+
+
+def hierarchical_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:
+    """Return a ring in each domain, or a ring over the domains slot by slot.
+
+    Of `c` ranks in a domain each sends `(c-1)/c s` in it.
+    """
+    if plan.phases[phase].link is LinkKind.SCALE_OUT:
+        return ring_traffic(members, phase, plan)
+    whole = _lap(plan.group.per_domain)
+    return inside_domains(members, lambda count: ring_scheme(count).times(_lap(count) / whole))
+
+
+def _lap(ranks: int) -> float:
+    return (ranks - 1) / ranks
 
 
 def _inside(constants: RingConstants, request: Request, links: Links) -> CommPhase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.cost.collectives.pattern import NOTHING, Members, Traffic
 from simulator.cost.collectives.request import Links, Request, flow
 from simulator.cost.plan import CommPlan, LinkKind
 
@@ -16,3 +17,8 @@ def host_copy(request: Request, links: Links) -> CommPlan:
     constants, wire = links.constants.host_copy, request.payload
     seconds = wire / (constants.efficiency * links.host_bandwidth)
     return request.plan("host_copy", flow(LinkKind.HOST, constants.start, wire, seconds))
+
+
+def host_copy_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:  # noqa: ARG001
+    """Return no messages: no accelerator sends to another."""
+    return NOTHING

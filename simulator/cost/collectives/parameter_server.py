@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from simulator.cost.collectives.pattern import Members, Traffic, between_members
 from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
+from simulator.cost.collectives.schemes import fan_scheme
 from simulator.cost.plan import CommPhase, CommPlan, LinkKind
 
 
@@ -18,6 +20,17 @@ def parameter_server(request: Request, links: Links) -> CommPlan:
     """
     push = _through_the_centre(request, links)
     return request.plan("parameter_server", push, push)
+
+
+def parameter_server_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:
+    """Return all to the group's first rank (phase 0), or from it to all (phase 1).
+
+    Of an incast the wire bytes are those that the centre receives.
+    """
+    group, link = plan.group, plan.phases[phase].link
+    peers = group.size - (1 if link is LinkKind.SCALE_UP else group.per_domain)
+    push = between_members(members, link, fan_scheme).times(1.0 / peers)
+    return push.back if phase else push
 
 
 def _through_the_centre(request: Request, links: Links) -> CommPhase:

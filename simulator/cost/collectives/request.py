@@ -45,6 +45,8 @@ class Links:
     host_bandwidth: float
     """Between an accelerator and its host memory, bytes/s per direction."""
     constants: CollectiveConstants
+    fabric_reduces: bool = False
+    """Whether switches between nodes reduce (SHARP)."""
 
     @property
     def hop(self) -> float:
@@ -62,6 +64,7 @@ def links_of(profile: Profile) -> Links:
         in_network_reduction=scale_up.in_network_reduction,
         host_bandwidth=profile.node.host.pcie_bandwidth,
         constants=profile.constants.collectives,
+        fabric_reduces=profile.fabric.in_network_reduction,
     )
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from simulator.cost.collectives.pattern import (
+    Members,
+    Traffic,
+    between_domains,
+    inside_domains,
+)
 from simulator.cost.collectives.request import Links, Request, across, flow, network_latency
+from simulator.cost.collectives.schemes import ring_scheme
 from simulator.cost.plan import CommPlan, LinkKind
 from simulator.hardware.collective_constants import CollectiveConstants, RingConstants
 from simulator.parallel.groups import Collective
@@ -34,6 +41,18 @@ def ring(request: Request, links: Links) -> CommPlan:
     fixed += network_latency(links, crossing, chunk)
     inside = seconds if group.per_domain > 1 else 0.0
     return request.plan("ring", across(links, fixed, nic_bytes, inside))
+
+
+def ring_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:
+    """Return the messages of a ring, by domains in the order in which ranks meet them.
+
+    Inside a domain each rank sends all its wire bytes to the next. Across, `r` rings leave and
+    enter each domain by another NIC share, so that each slot sends its wire bytes to the same slot
+    of the next domain.
+    """
+    if plan.phases[phase].link is LinkKind.SCALE_UP:
+        return inside_domains(members, ring_scheme)
+    return between_domains(members, ring_scheme).times(plan.group.per_domain)
 
 
 def ring_constants(constants: CollectiveConstants, collective: Collective) -> RingConstants:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from simulator.cost.collectives.registry import ALGORITHMS
@@ -13,7 +14,7 @@ from simulator.files import nearest
 from simulator.hardware.profile import Profile
 from simulator.parallel.groups import Collective, GroupShape
 
-_Key = tuple[Collective, float, GroupShape, str | None, float]
+_Key = tuple[Collective, float, GroupShape, int, str | None, float]
 
 
 def plan_collective(
@@ -40,11 +41,22 @@ def plan_collective(
 class CollectiveCosts:
     """The plans of one machine, each computed once; owned by whoever asks for many."""
 
-    __slots__ = ("_apart", "_links", "_names", "_plans", "_profile")
+    __slots__ = ("_apart", "_links", "_names", "_plans", "_preferred", "_profile")
 
-    def __init__(self, profile: Profile, *, apart: bool = False) -> None:
-        """`apart`: ranks do not start together, as in a training step."""
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        apart: bool = False,
+        algorithms: Mapping[str, str] | None = None,
+    ) -> None:
+        """`apart`: ranks do not start together, as in a training step.
+
+        `algorithms`: collective -> the algorithm that its groups take where it serves them, before
+        what the profile names; the others choose as if it was not named.
+        """
         self._profile, self._apart = profile, apart
+        self._preferred = algorithms or {}
         self._links = links_of(profile)
         self._names: dict[tuple[Collective, GroupShape], list[str]] = {}
         self._plans: dict[_Key, CommPlan] = {}
@@ -59,7 +71,7 @@ class CollectiveCosts:
         network_share: float = 1.0,
     ) -> CommPlan:
         """Return what `plan_collective` returns; `network_share` as in `CommWork`."""
-        key = (collective, payload, group, algorithm, network_share)
+        key = (collective, payload, group, group.stride, algorithm, network_share)
         plan = self._plans.get(key)
         if plan is None:
             assert payload >= 0, payload
@@ -70,7 +82,8 @@ class CollectiveCosts:
         return plan
 
     def _compute(self, request: Request, algorithm: str | None) -> CommPlan:
-        named = algorithm or self._links.constants.algorithms.get(request.collective.value)
+        kind = request.collective.value
+        named = algorithm or self._preferred.get(kind) or self._links.constants.algorithms.get(kind)
         if named is not None and named not in ALGORITHMS:
             rule, fix = "is not a collective algorithm", nearest(named, list(ALGORITHMS))
             raise InputError(Problem(where=named, rule=rule, fix=fix))
@@ -95,7 +108,10 @@ class CollectiveCosts:
         key = (request.collective, request.group)
         names = self._names.get(key)
         if names is None:
-            names = self._names[key] = _candidates(request, self._links, None)
+            preferred = self._preferred.get(request.collective.value)
+            serving = _serving(request.collective, request.group, self._links)
+            wanted = preferred if preferred in serving else None
+            names = self._names[key] = _candidates(request, self._links, wanted)
         return names
 
 

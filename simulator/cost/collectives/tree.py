@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from simulator.cost.collectives.nvls import nvls_seconds
+from simulator.cost.collectives.pattern import Members, Traffic, between_domains
 from simulator.cost.collectives.request import Links, Request, across, network_latency
 from simulator.cost.collectives.ring import ring_latency, scale_up_seconds
+from simulator.cost.collectives.schemes import double_tree_scheme
 from simulator.cost.plan import CommPlan
 from simulator.parallel.groups import GroupShape
 
@@ -40,6 +42,16 @@ def nvls_tree(request: Request, links: Links) -> CommPlan:
     fixed = nvls.start + network_latency(links, tree_hops(group), nic_bytes)
     inside = nvls_seconds(nvls, links.bandwidth, request.payload, group.per_domain)
     return request.plan("nvls_tree", across(links, fixed, nic_bytes, inside))
+
+
+def tree_traffic(members: Members, phase: int, plan: CommPlan) -> Traffic:  # noqa: ARG001
+    """Return the messages of both trees: each edge carries `s/2` up and `s/2` down.
+
+    Slot by slot, as many channels as ranks a domain share them. The busiest domain sends
+    `tree_bytes`, but of three: there no domain has more than three edges, and it sends 3/4 of them.
+    """
+    edge = 0.5 / tree_bytes(1.0, plan.group)
+    return between_domains(members, double_tree_scheme).times(edge)
 
 
 def tree_hops(group: GroupShape) -> float:

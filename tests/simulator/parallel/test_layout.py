@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.parallel.domains import group_shape
 from simulator.parallel.groups import GroupShape
 from simulator.parallel.layout import (
     Axis,
     ParallelLayout,
     ScheduleName,
     axis_group,
-    group_shape,
     stage_pair,
 )
 

@@ -31,10 +31,10 @@ def program_of(
     *,
     model: ModelSpec | None = None,
     stack: Stack | None = None,
-    domain_size: int = 8,
+    domains: int = 8,
 ) -> StepProgram:
     stack = stack or fake_stack()
-    return build_program(model or tiny_model(), tiny_job(), stack, layout, domain_size)
+    return build_program(model or tiny_model(), tiny_job(), stack, layout, domains)
 
 
 def test_parameters_of_a_gpt_are_those_of_its_formula() -> None:
@@ -209,5 +209,5 @@ def test_shards_times_replicas_are_all_data_ranks(
     tp, cp, dp, pp = sizes
     shard = min(shard, dp * cp)
     layout = ParallelLayout(tp=tp, cp=cp, dp=dp, pp=pp, zero_stage=1, shard_size=shard)
-    program = program_of(layout, domain_size=domain)
+    program = program_of(layout, domains=domain)
     assert program.data_group.size * program.replica_group.size == prod((cp, dp))

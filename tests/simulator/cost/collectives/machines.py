@@ -93,7 +93,7 @@ def profile(
     """Return a profile of these parts; its kernels are left out."""
     host = Host(memory=GIB, pcie_bandwidth=host_bandwidth, power=0.0)
     node = Node(accelerators=8, scale_up=scale_up, nic=nic, host=host)
-    fabric = Fabric(kind=FabricKind.FLAT, nodes_per_leaf=64)
+    fabric = Fabric(kind=FabricKind.FLAT, nodes_per_leaf=64, in_network_reduction=True)
     file = _only(ProfileFile, name="round", node=node, fabric=fabric)
     fitted = _only(FittedConstants, collectives=constants)
     return Profile.model_construct(machine=file, constants=fitted, sha256="")

@@ -14,6 +14,7 @@ WHOLE_NODE = GroupShape(size=8, per_domain=8)
 TWO_NODES = GroupShape(size=16, per_domain=8)
 FOUR_NODES = GroupShape(size=32, per_domain=8)
 RAIL = GroupShape(size=4, per_domain=1)
+THREE = GroupShape(size=3, per_domain=3)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,32 @@ RAIL = GroupShape(size=4, per_domain=1)
         (Collective.ALL_REDUCE, "nvls_tree", FOUR_NODES, 20 + 40 + 10000),
         # Scatter and gather in the node, 6 hops of 75 MB between nodes.
         (Collective.ALL_REDUCE, "hierarchical", FOUR_NODES, 2 * (17 + 3500) + 70 + 7500),
+        # Two rounds of 400 MB; 100 and 200 MB.
+        (Collective.ALL_REDUCE, "recursive_doubling", NODE, 10 + 2 + 8000),
+        (Collective.ALL_GATHER, "recursive_doubling", NODE, 10 + 2 + 3000),
+        # One rank of three folds, two exchange, and it is told: 400 MB each.
+        (Collective.ALL_REDUCE, "recursive_doubling", THREE, 10 + 3 + 12000),
+        # Three rounds in the node, one hop with all 400 MB over one share.
+        (Collective.ALL_REDUCE, "recursive_doubling", TWO_NODES, 10 + 3 + 12000 + 10 + 40000),
+        # 200 MB cross; 7/16 of 400 MB stay inside.
+        (Collective.ALL_GATHER, "recursive_doubling", TWO_NODES, 10 + 3 + 1750 + 10 + 20000),
+        # 200, 100, 100 and 200 MB.
+        (Collective.ALL_REDUCE, "recursive_halving", NODE, 10 + 4 + 6000),
+        (Collective.REDUCE_SCATTER, "recursive_halving", NODE, 10 + 2 + 3000),
+        # 400 MB before and after, 200 MB each way between the two.
+        (Collective.ALL_REDUCE, "recursive_halving", THREE, 10 + 4 + 12000),
+        # 350 MB in three rounds, 25 MB there and back in two hops, 350 MB.
+        (Collective.ALL_REDUCE, "recursive_halving", TWO_NODES, 10 + 6 + 7000 + 20 + 5000),
+        # Three messages of 100 MB at once, twice.
+        (Collective.ALL_REDUCE, "all_pairs", NODE, 2 * (10 + 3 + 3000)),
+        (Collective.ALL_GATHER, "all_pairs", NODE, 10 + 3 + 3000),
+        (Collective.ALL_REDUCE, "ring_bidirectional", NODE, 10 + 6 + 6000),
+        # Two by two: 200 MB along rows, 2 x 100 MB along columns, 200 MB along rows.
+        (Collective.ALL_REDUCE, "torus_2d", NODE, 11 + 2000 + 12 + 2000 + 11 + 2000),
+        (Collective.ALL_REDUCE, "torus_2d", RAIL, 20 + 20000 + 30 + 20000 + 20 + 20000),
+        # 50 MB over each share, one hop up and down; two steps inside.
+        (Collective.ALL_REDUCE, "sharp", FOUR_NODES, 10 + 2 + 10 + 7000),
+        (Collective.ALL_REDUCE, "sharp", RAIL, 10 + 10 + 40000),
         (Collective.SEND_RECV, "direct", RAIL, 10 + 10 + 40000),
         (Collective.BROADCAST, "chain", RAIL, 10 + 30 + 40000),
         (Collective.ALL_REDUCE, "parameter_server", RAIL, 2 * (10 + 10 + 120000)),

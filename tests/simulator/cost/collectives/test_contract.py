@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 
@@ -11,35 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.cost.collectives.registry import ALGORITHMS
-from simulator.cost.collectives.request import links_of
 from simulator.cost.collectives.select import algorithms_for, plan_collective
 from simulator.cost.plan import CommPlan, LinkKind
 from simulator.hardware.collective_constants import CollectiveConstants
 from simulator.parallel.groups import Collective, GroupShape
+from tests.simulator.cost.collectives.cases import (
+    CASES,
+    GROUPS,
+    MACHINES,
+    TO_HOST,
+    Case,
+    named,
+    plan,
+)
 from tests.simulator.cost.collectives.machines import CURVED, HOST, machine
 
-MACHINES = {"round": machine(), "curved": machine(constants=CURVED)}
-SHAPES = [(2, 2), (3, 3), (8, 8), (2, 1), (8, 1), (16, 8), (32, 8), (12, 4), (64, 2)]
-GROUPS = [GroupShape(size=size, per_domain=per_domain) for size, per_domain in SHAPES]
 ALONE = GroupShape(size=1, per_domain=1)
-TO_HOST = "host_copy"
-"""The one that needs no second rank: it is not free alone, and loads no link between ranks."""
-CASES = [
-    (name, collective, group)
-    for name, algorithm in ALGORITHMS.items()
-    for collective, group in itertools.product(sorted(algorithm.collectives), GROUPS)
-    if algorithm.serves(group, links_of(MACHINES["round"]))
-]
 payloads = st.floats(min_value=1.0, max_value=1e12)
 cases = st.sampled_from(CASES)
 machines = st.sampled_from(sorted(MACHINES))
-
-Case = tuple[str, Collective, GroupShape]
-
-
-def plan(case: Case, payload: float, where: str = "round") -> CommPlan:
-    name, collective, group = case
-    return plan_collective(collective, payload, group, MACHINES[where], algorithm=name)
 
 
 def total(kind: LinkKind, plan: CommPlan) -> float:
@@ -69,20 +58,20 @@ def test_faster_links_never_take_more_time(case: Case, payload: float, faster: f
 
 
 @pytest.mark.parametrize("where", MACHINES)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=named)
 def test_an_empty_payload_costs_only_latency(case: Case, where: str) -> None:
     empty = plan(case, 0.0, where)
     assert all(phase.wire_bytes == 0 and phase.fixed >= 0 for phase in empty.phases)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=named)
 def test_a_huge_payload_takes_its_bytes_over_its_rates(case: Case) -> None:
     huge = plan(case, 1e15)
     flows = sum(phase.wire_bytes / phase.rate for phase in huge.phases)
     assert huge.seconds == pytest.approx(flows, rel=1e-5)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=named)
 def test_no_flow_is_faster_than_its_link(case: Case) -> None:
     rates = {LinkKind.SCALE_UP: 100e9, LinkKind.SCALE_OUT: 10e9, LinkKind.HOST: HOST}
     slack = 1 + 1e-12
@@ -131,6 +120,30 @@ def flooded(ranks: int, rank: int = 0, before: int = 0) -> int:
     return max([before, *(flooded(ranks, child, after) for child in children)])
 
 
+def is_power(ranks: int) -> bool:
+    return ranks & (ranks - 1) == 0
+
+
+def core(ranks: int) -> int:
+    """Return the largest power of two up to `ranks`."""
+    return max(1 << power for power in range(ranks) if 1 << power <= ranks)
+
+
+def gathered(ranks: int) -> float:
+    """Return the payloads of recursive doubling; of three: one folds, two swap, one is told."""
+    return 5 / 3 if ranks == 3 else (ranks - 1) / ranks
+
+
+def reduced(ranks: int) -> float:
+    """Return the payloads of an all-reduce by halving and doubling, folding included."""
+    return 2 * (core(ranks) - 1) / core(ranks) + (0 if is_power(ranks) else 2)
+
+
+def doubled(ranks: int) -> float:
+    """Return the payloads of an all-reduce by doubling, folding included."""
+    return math.log2(core(ranks)) + (0 if is_power(ranks) else 2)
+
+
 WIRE: dict[str, Callable[[float, int, int], float]] = {
     # s: payload, n: ranks, r: ranks a domain -> bytes a rank puts on its scale-up link.
     "ring": lambda s, n, r: (n - 1) / n * s,
@@ -142,6 +155,13 @@ WIRE: dict[str, Callable[[float, int, int], float]] = {
     "parameter_server": lambda s, n, r: 2 * (n - 1) * s,
     "gloo_reduce_scatter": lambda s, n, r: 2 * (n - 1) / n * s,
     "gloo_broadcast": lambda s, n, r: flooded(n) * s,
+    "ring_bidirectional": lambda s, n, r: (n - 1) / n * s,
+    "all_pairs": lambda s, n, r: (n - 1) / n * s,
+    "torus_2d": lambda s, n, r: (n - 1) / n * s,
+    "recursive_doubling": lambda s, n, r: gathered(n) * s,
+    "recursive_doubling to all": lambda s, n, r: doubled(n) * s,
+    "recursive_halving": lambda s, n, r: gathered(n) * s,
+    "recursive_halving to all": lambda s, n, r: reduced(n) * s,
     TO_HOST: lambda s, n, r: s,
 }
 NIC: dict[str, Callable[[float, int, int], float]] = {
@@ -158,14 +178,26 @@ NIC: dict[str, Callable[[float, int, int], float]] = {
     "parameter_server": lambda s, n, r: 2 * (n - r) * s,
     "gloo_reduce_scatter": lambda s, n, r: 2 * (n - 1) / n * s / r,
     "gloo_broadcast": lambda s, n, r: flooded(n) * s,
+    "ring_bidirectional": lambda s, n, r: (n - 1) / n * s / r,
+    "all_pairs": lambda s, n, r: (n - r) / n * s,
+    "torus_2d": lambda s, n, r: (n - 1) / n * s,
+    "sharp": lambda s, n, r: s / r,
+    "recursive_doubling": lambda s, n, r: gathered(n // r) * s,
+    "recursive_doubling to all": lambda s, n, r: doubled(n // r) * s,
+    "recursive_halving": lambda s, n, r: gathered(n // r) * s,
+    "recursive_halving to all": lambda s, n, r: reduced(n // r) * s / core(r),
     TO_HOST: lambda s, n, r: s,
 }
+TWICE = {"ring", "ring_bidirectional", "all_pairs", "torus_2d"}
+"""Algorithms that send each byte twice in an all-reduce."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=named)
 def test_wire_bytes_are_those_of_theory(case: Case) -> None:
     name, collective, group = case
-    laps = 2 if (name, collective) == ("ring", Collective.ALL_REDUCE) else 1
+    to_all = collective is Collective.ALL_REDUCE
+    laps = 2 if name in TWICE and to_all else 1
+    name = f"{name} to all" if name.startswith("recursive") and to_all else name
     kind, theory = (LinkKind.SCALE_UP, WIRE) if group.domains == 1 else (LinkKind.SCALE_OUT, NIC)
     kind = LinkKind.HOST if name == TO_HOST else kind
     expected = laps * theory[name](1e9, group.size, group.per_domain)

@@ -1,0 +1,143 @@
+"""Pictures of a topology drawn by matplotlib, as PNG or SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reports.quantities import number, plain
+from reports.topology_figure import BoxKind, Line, Picture, topology_pictures
+from simulator.errors import InputError, Problem
+from simulator.topology.graph import FloatArray
+from simulator.topology.topology import Topology
+from simulator.units import GB
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SUFFIXES = (".png", ".svg")
+_COLOURS = {
+    BoxKind.UNIT: "#77aadd",
+    BoxKind.ACCELERATOR: "#99ddff",
+    BoxKind.NIC: "#eedd88",
+    BoxKind.SWITCH: "#ee8866",
+    BoxKind.HOST: "#dddddd",
+}
+"""Paul Tol's "light" scheme, which colour-blind readers can tell apart."""
+_WIDTH, _ROW, _DPI = 10.0, 1.1, 110
+_THIN, _THICK = 0.4, 4.0
+"""Points of the narrowest and the widest line."""
+_MOST_LABELS = 24
+"""Lines of a picture up to which each has its bandwidth written on it."""
+_SMALL = 5
+"""Points of the bandwidth on a line."""
+_LONG = 14
+"""Characters of a name that fit on a box."""
+
+
+def save_topology(
+    topology: Topology, path: Path | str, utilisation: FloatArray | None = None
+) -> None:
+    """Write a picture of a topology; its name says the format.
+
+    Raises:
+        InputError: the name ends with neither .png nor .svg.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    form = Path(path).suffix.lower()
+    if form not in _SUFFIXES:
+        rule = "must end with .png or .svg, which says the format"
+        fix = f"{Path(path).stem or 'topology'}.svg"
+        raise InputError(Problem(key="--figure", found=str(path)[:200], rule=rule, fix=fix))
+    pictures = topology_pictures(topology, utilisation)
+    heights = [1 + max(box.y for box in picture.boxes) for picture in pictures]
+    with mpl.rc_context({"svg.hashsalt": topology.title, "svg.fonttype": "none"}):
+        size = (_WIDTH, _ROW * sum(height + 1 for height in heights))
+        figure = Figure(figsize=size, dpi=_DPI, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(len(pictures), 1, squeeze=False, height_ratios=heights)
+        for picture, area in zip(pictures, axes.ravel(), strict=True):
+            _draw(area, picture)
+        metadata = {"Date": None} if form == ".svg" else {"Software": None}
+        figure.savefig(path, format=form[1:], metadata=metadata)
+
+
+def _draw(axes: Axes, picture: Picture) -> None:
+    widest = max((line.capacity for line in picture.lines), default=1.0)
+    for line in picture.lines:
+        _draw_line(axes, picture, line, widest, labelled=len(picture.lines) <= _MOST_LABELS)
+    for box in picture.boxes:
+        axes.text(
+            box.x,
+            box.y,
+            _short(box.label),
+            ha="center",
+            va="center",
+            fontsize="xx-small",
+            zorder=3,
+            bbox={"boxstyle": "round,pad=0.3", "facecolor": _COLOURS[box.kind], "linewidth": 0.4},
+        )
+    axes.set_title(_text(picture.title), fontsize="small", loc="left")
+    axes.set_xlim(-0.05, 1.05)
+    heights: Sequence[float] = [box.y for box in picture.boxes]
+    axes.set_ylim(min(heights) - 0.5, max(heights) + 0.5)
+    axes.set_axis_off()
+
+
+def _draw_line(axes: Axes, picture: Picture, line: Line, widest: float, *, labelled: bool) -> None:
+    one, other = picture.boxes[line.one], picture.boxes[line.other]
+    share = (line.capacity / widest) ** 0.5
+    crowd = min(1.0, _MOST_LABELS / len(picture.lines))
+    axes.plot(
+        [one.x, other.x],
+        [one.y, other.y],
+        color=_colour(line.utilisation),
+        linewidth=_THIN + share * crowd * (_THICK - _THIN),
+        zorder=1,
+        solid_capstyle="butt",
+    )
+    if labelled:
+        text = f"{number(line.capacity / GB, 3)} GB/s"
+        middle = (one.x + other.x) / 2, (one.y + other.y) / 2
+        white: dict[str, object] = {
+            "boxstyle": "square,pad=0.1",
+            "facecolor": "white",
+            "linewidth": 0,
+        }
+        axes.text(
+            *middle,
+            text,
+            fontsize=_SMALL,
+            ha="center",
+            va="center",
+            color="#444444",
+            bbox=white,
+            zorder=2,
+        )
+
+
+def _colour(utilisation: float | None) -> str | tuple[float, float, float]:
+    """Return grey where it is not known; else from blue (idle) to red (full)."""
+    if utilisation is None:
+        return "#888888"
+    full = min(1.0, max(0.0, utilisation))
+    return (0.27 + 0.66 * full, 0.47 - 0.07 * full, 0.67 - 0.27 * full)
+
+
+def _short(label: str) -> str:
+    """Return a name that fits on a box: its end is what tells it from others.
+
+    >>> _short("pcie-0000:1a:00.0 x 2")
+    '…0:1a:00.0 x 2'
+    """
+    label = _text(label)
+    return label if len(label) <= _LONG else f"…{label[1 - _LONG :]}"
+
+
+def _text(text: str) -> str:
+    """Return text in which matplotlib sees no formula, whatever signs are in it."""
+    return plain(text).replace("$", r"\$")

@@ -1,0 +1,147 @@
+"""The cluster of a scenario as it is: its network, where ranks stand, what is slow or failing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from simulator.cost.collectives.preferred import algorithm_problems
+from simulator.cost.network.network import Network
+from simulator.errors import InputError, Problem
+from simulator.hardware.profile import Profile
+from simulator.scenario import Scenario
+from simulator.topology.build import topology_of_nodes, topology_of_profile
+from simulator.topology.changes import changed_links, with_links
+from simulator.topology.context import context_of
+from simulator.topology.network_file import BackgroundTraffic, JitterFile, NetworkFile
+from simulator.topology.places import places_of
+from simulator.topology.routing import Router
+from simulator.topology.topology import Topology
+from simulator.topology.topology_file import read_topology
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Conditions:
+    """What a forecast must know of a cluster beside its profile; by default nothing is amiss."""
+
+    network: Network | None = None
+    """None: no fabric ever holds up a NIC, and ranks stand one after another."""
+    background: tuple[BackgroundTraffic, ...] = ()
+    slow: Mapping[int, float] = field(default_factory=dict)
+    """Time of a rank's compute over that of the others."""
+    jitter: JitterFile | None = None
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all data-parallel replicas do the same at the same time."""
+        return not self.slow and self.jitter is None
+
+
+SOUND = Conditions()
+
+
+def conditions_of(scenario: Scenario) -> Conditions:
+    """Return the conditions of a scenario's cluster.
+
+    Raises:
+        InputError: with everything that is wrong in its network, placement or slow ranks.
+    """
+    cluster = scenario.file.cluster
+    problems = list(_slow_problems(scenario))
+    network = None
+    try:
+        network = _network(scenario)
+    except InputError as error:
+        problems += error.problems
+    if problems:
+        raise InputError(*problems)
+    return Conditions(
+        network=network,
+        background=cluster.network.background if cluster.network else (),
+        slow={rank: each.factor for each in cluster.slow for rank in each.ranks},
+        jitter=cluster.jitter,
+    )
+
+
+def _network(scenario: Scenario) -> Network | None:
+    """Return the network that the scenario describes, or its profile where that is not enough."""
+    cluster, profile = scenario.file.cluster, scenario.profile
+    file = cluster.network
+    if file is None:
+        if cluster.nodes == 1 or profile.fabric.oversubscription == 1:
+            return None
+        file = NetworkFile()
+    topology = _topology(file, profile, cluster.nodes)
+    problems = [*_size_problems(scenario, topology), *_background_problems(scenario, file)]
+    problems += algorithm_problems(
+        file.algorithms, profile, where=scenario.where, key="cluster.network.algorithms"
+    )
+    changes, wrong = changed_links(topology, file.changed, scenario.where)
+    problems += wrong
+    if problems:
+        raise InputError(*problems)
+    return Network(
+        topology=with_links(topology, changes),
+        routes=Router(
+            with_links(topology, changes),
+            spreading=file.spreading,
+            relay=file.relay,
+            seed=file.seed,
+        ),
+        places=places_of(
+            file.rank_order, topology, node_size=profile.node.accelerators
+        ).accelerators,
+        domain_size=min(profile.node.scale_up.domain_size, topology.width),
+        nominal=profile.node.scale_up.bandwidth,
+        algorithms=file.algorithms,
+    )
+
+
+def _topology(file: NetworkFile, profile: Profile, nodes: int) -> Topology:
+    if file.topology is None:
+        return topology_of_profile(profile, nodes)
+    return topology_of_nodes(read_topology(file.topology), context_of(profile), nodes)
+
+
+def _size_problems(scenario: Scenario, topology: Topology) -> Iterator[Problem]:
+    if topology.size != scenario.world_size:
+        yield Problem(
+            where=scenario.where,
+            key="cluster.network.topology",
+            found=f"{topology.size} accelerators in {topology.units} units",
+            rule=f"must be the {scenario.world_size} accelerators of cluster.nodes",
+            fix="another number of nodes, or a topology of their size",
+        )
+
+
+def _slow_problems(scenario: Scenario) -> Iterator[Problem]:
+    seen: set[int] = set()
+    for number, each in enumerate(scenario.file.cluster.slow):
+        for rank in each.ranks:
+            rule = ""
+            if rank >= scenario.world_size:
+                rule = f"ranks are 0 to {scenario.world_size - 1}"
+            elif rank in seen:
+                rule = "a rank has one factor"
+            seen.add(rank)
+            if rule:
+                yield Problem(
+                    where=scenario.where,
+                    key=f"cluster.slow.{number}.ranks",
+                    found=f"rank {rank}",
+                    rule=rule,
+                    fix="leave it out",
+                )
+
+
+def _background_problems(scenario: Scenario, file: NetworkFile) -> Iterator[Problem]:
+    for number, traffic in enumerate(file.background):
+        wrong = sorted({a for a in (*traffic.source, *traffic.target) if a >= scenario.world_size})
+        if wrong:
+            yield Problem(
+                where=scenario.where,
+                key=f"cluster.network.background.{number}",
+                found=f"accelerator {wrong[0]}",
+                rule=f"accelerators are 0 to {scenario.world_size - 1}",
+                fix=f"at most {scenario.world_size - 1}",
+            )

@@ -1,0 +1,89 @@
+"""How one work is played: compute as a delay, a collective phase by phase, alone or together."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+import simpy
+
+from simulator.cost.plan import LinkKind
+from simulator.cost.priced import WorkCost
+from simulator.engine.gpu import Gpu, Interference, Team
+from simulator.engine.network import Network
+from simulator.engine.routes import Routes, Stop
+
+Process = Generator[simpy.Event, None, None]
+
+
+class Player:
+    """Plays works of any stage of any replica; `interfere` puts them on GPUs."""
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        network: Network,
+        routes: Routes,
+        costs: Sequence[Sequence[WorkCost]],
+        pp: int,
+    ) -> None:
+        self.env, self.network, self.routes, self.costs, self.pp = env, network, routes, costs, pp
+        self.interference: Interference | None = None
+        self.gpus: list[Gpu] = []
+        """One of each stage of each replica, in the order of their rows."""
+
+    def interfere(self, interference: Interference) -> None:
+        """Let compute and communication of each stage slow each other."""
+        self.interference = interference
+        self.gpus = [
+            Gpu(self.env, self.network, interference.communication)
+            for _ in range(len(self.costs) * self.pp)
+        ]
+
+    def compute(self, work: int, row: int, seconds: float) -> Process:
+        """Run a kernel that takes `seconds` alone on a GPU that collectives slow."""
+        assert self.interference is not None, "compute that nothing slows is a delay"
+        yield from self.gpus[row].compute(seconds, self.interference.compute[work])
+
+    def collective(self, work: int, replica: int, stage: int, size: int) -> Process:
+        """Run a collective of `size` replicas, from `replica` on.
+
+        Copies to and from host memory are made by engines of their own and slow nothing.
+        """
+        cost = self.costs[replica][work]
+        stops = self.routes.of(work, replica, stage, size)
+        if self.gpus and not _copies(cost):
+            first = replica * self.pp + stage
+            rows = range(first, first + size * self.pp, self.pp)
+            team = self.gpus[first] if size == 1 else Team([self.gpus[row] for row in rows])
+            with team.communicating():
+                for stop in stops or self.routes.unmet(cost):
+                    yield from _phase_on(team, stop)
+        elif not stops:
+            yield self.env.timeout(cost.seconds)
+        else:
+            for phase, links, weights in stops:
+                if not links:
+                    yield self.env.timeout(phase.seconds)
+                    continue
+                if phase.fixed:
+                    yield self.env.timeout(phase.fixed)
+                if phase.wire_bytes:
+                    yield from self.network.transfer(
+                        links, phase.wire_bytes, phase.rate, weights=weights
+                    )
+
+
+def _copies(cost: WorkCost) -> bool:
+    return all(phase.link is LinkKind.HOST for plan in cost.plans for phase in plan.phases)
+
+
+def _phase_on(gpus: Gpu | Team, stop: Stop) -> Process:
+    """A phase is a fixed delay, then a flow; where it meets no other flow it is one delay."""
+    phase, links, weights = stop
+    if not links:
+        yield from gpus.delay(phase.seconds)
+        return
+    if phase.fixed:
+        yield from gpus.delay(phase.fixed)
+    if phase.wire_bytes:
+        yield from gpus.transfer(links, phase.wire_bytes, phase.rate, weights)

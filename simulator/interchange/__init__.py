@@ -1,0 +1,1 @@
+"""Steps as traces that other simulators read, and their traces as steps."""

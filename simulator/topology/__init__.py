@@ -1,0 +1,1 @@
+"""Where accelerators stand and what joins them: devices, links, routes and places of ranks."""

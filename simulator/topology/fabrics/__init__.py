@@ -1,0 +1,1 @@
+"""What joins units: one kind of fabric a file."""

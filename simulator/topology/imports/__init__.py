@@ -1,0 +1,1 @@
+"""Machines and networks as other tools describe them, as topologies: one file a format."""

@@ -1,0 +1,110 @@
+"""What a scenario says of its network and of how sound its machines are."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from simulator.files import FileRecord
+from simulator.topology.routes.spreading import Spreading
+from simulator.units import Bandwidth, Seconds
+
+_Rank = Annotated[int, Field(ge=0)]
+_WAYS = 1
+
+
+class ChangedLink(FileRecord):
+    """Links that are not what the topology says: slower, faster or failed, one direction each."""
+
+    link: str
+    """Name as reports give it ("node3/nic2 -> leaf0"); * stands for any characters."""
+    bandwidth: Bandwidth | None = None
+    factor: float | None = Field(default=None, gt=0, le=1000)
+    """Bandwidth over what the topology says."""
+    failed: bool = False
+    """No route takes it."""
+
+    @model_validator(mode="after")
+    def _one_change(self) -> Self:
+        given = (self.bandwidth is not None) + (self.factor is not None) + self.failed
+        if given != _WAYS:
+            raise ValueError("give exactly one of bandwidth, factor and failed")
+        return self
+
+
+class BackgroundTraffic(FileRecord):
+    """What others send over the fabric while the step runs."""
+
+    source: tuple[_Rank, ...] = Field(min_length=1)
+    """Accelerators that send, by their place in the cluster, each to the one of `target`."""
+    target: tuple[_Rank, ...] = Field(min_length=1)
+    bandwidth: Bandwidth
+    """That each asks for; it gets its fair share of what is there."""
+    period: Seconds | None = None
+    """Between one burst and the next; None: it never pauses."""
+    duty: float = Field(default=1.0, gt=0, le=1)
+    """Share of a period in which it sends."""
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if len(self.source) != len(self.target):
+            raise ValueError(
+                f"source has {len(self.source)} accelerators and target {len(self.target)}; "
+                "each sends to the one at the same place"
+            )
+        if (self.period is None) != (self.duty == 1.0):
+            raise ValueError("period and a duty below 1 belong together")
+        return self
+
+
+class NetworkFile(FileRecord):
+    """The network behind the NICs, and where ranks stand on it."""
+
+    topology: str | None = None
+    """A topology's TOML file; None is what the profile's [node] and [fabric] say."""
+    rank_order: str = "block"
+    """"block", "cyclic", "plane=N", or a file that places each rank."""
+    spreading: Spreading = Spreading.IDEAL
+    relay: bool = True
+    """Whether a message to another rail first goes to the accelerator at that rail's NIC (PXN)."""
+    seed: int = Field(default=0, ge=0)
+    """Of the hash."""
+    algorithms: dict[str, str] = Field(default_factory=dict)
+    """Collective -> the algorithm to take, whatever the profile says."""
+    changed: tuple[ChangedLink, ...] = ()
+    background: tuple[BackgroundTraffic, ...] = ()
+
+
+class SlowRanks(FileRecord):
+    """Ranks whose accelerators are slower than the others."""
+
+    ranks: tuple[_Rank, ...] = Field(min_length=1)
+    factor: float = Field(gt=1, le=100)
+    """Time of their compute over that of the others."""
+
+
+class JitterKind(StrEnum):
+    """How compute times of the same work scatter from rank to rank and from run to run."""
+
+    NORMAL = "normal"
+    """Normal, of positive times only."""
+    LOGNORMAL = "lognormal"
+    GAMMA = "gamma"
+    """With a deviation of 1 it is the exponential distribution."""
+    SLOW_ONE = "slow-one"
+    """One pass in `one_in` is slow, and all others take the same time."""
+
+
+class JitterFile(FileRecord):
+    """Random differences between ranks in the time of each pass."""
+
+    distribution: JitterKind = JitterKind.LOGNORMAL
+    deviation: float = Field(gt=0, lt=1)
+    """Standard deviation of one rank's time of one pass over its mean."""
+    one_in: float = Field(default=1000.0, ge=2)
+    """Of "slow-one"."""
+    steps: int = Field(default=5, ge=1, le=1000)
+    """Steps that are drawn; the forecast is their mean."""
+    seed: int = Field(default=0, ge=0)

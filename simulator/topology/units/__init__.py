@@ -1,0 +1,1 @@
+"""Kinds of unit: one file each, and a line in the registry."""
