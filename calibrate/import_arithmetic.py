@@ -14,28 +14,13 @@ from calibrate.collective_points import REDUCTIONS
 from calibrate.import_samples import Printed, Sample
 from calibrate.import_words import wire_dtype
 from calibrate.limits import MOST_RANKS
-from simulator.parallel.groups import Collective
+from simulator.parallel.groups import Collective, bus_factor
 from simulator.units import GB, US
 
 _ROOTED = (Collective.BROADCAST, Collective.REDUCE)
 _NO_REDUCTION = ("", "none")
 _SAME = 0.02
 """Relative difference up to which a wrong bandwidth is explained by another reading."""
-
-
-def bus_factor(collective: Collective, ranks: int) -> float:
-    """Return bus bandwidth over algorithm bandwidth, as nccl-tests counts it.
-
-    >>> bus_factor(Collective.ALL_REDUCE, 8), bus_factor(Collective.ALL_GATHER, 8)
-    (1.75, 0.875)
-    """
-    match collective:
-        case Collective.ALL_REDUCE:
-            return 2 * (ranks - 1) / ranks
-        case Collective.ALL_GATHER | Collective.REDUCE_SCATTER | Collective.ALL_TO_ALL:
-            return (ranks - 1) / ranks
-        case _:
-            return 1.0
 
 
 def ranks_by_factor(collective: Collective, samples: Sequence[Sample]) -> int | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from calibrate.import_arithmetic import bus_factor
 from calibrate.import_samples import Sample
-from simulator.parallel.groups import Collective
+from simulator.parallel.groups import Collective, bus_factor
 from simulator.units import GB, US
 
 SEVERAL = 3.0

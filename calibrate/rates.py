@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from calibrate.import_arithmetic import bus_factor
 from calibrate.points import (
     AttentionPoint,
     CollectivePoint,
@@ -16,7 +15,7 @@ from calibrate.points import (
 )
 from calibrate.predict import attention_shape
 from simulator.hardware.profile import Profile
-from simulator.parallel.groups import Collective
+from simulator.parallel.groups import Collective, bus_factor
 
 _BACKWARD_PRODUCTS = 2.5
 """FLOP of the backward pass of attention over those of the forward pass: five products to two."""

@@ -21,7 +21,7 @@ from simulator.cost.collectives.schemes import chain_scheme, pairs_scheme, ring_
 from simulator.cost.network.column import Column
 from simulator.cost.plan import LinkKind
 from simulator.parallel.domains import members
-from simulator.parallel.layout import Axis, ParallelLayout
+from simulator.parallel.layout import Axis, ParallelLayout, Placement
 from simulator.topology.graph import FloatArray, IntArray
 from simulator.topology.routing import Router
 
@@ -115,8 +115,8 @@ class Demand:
         ranks = Members(accelerators=accelerators, domain=self.domain)
         match axis:
             case Axis.PIPELINE:
-                wraps = self.layout.vpp > 1
-                ahead = _everywhere(ranks, ring_scheme if wraps else chain_scheme)
+                scheme = ring_scheme if goes_round(self.layout) else chain_scheme
+                ahead = _everywhere(ranks, scheme)
                 found = Traffic.joined(ahead, ahead.back)
             case Axis.EXPERT:
                 found = _everywhere(ranks, pairs_scheme).times(1 / (accelerators.shape[1] - 1))
@@ -150,6 +150,11 @@ def axis_groups(layout: ParallelLayout, axis: Axis) -> IntArray:
         Axis.EXPERT_DATA: (layout.expert_data_ranks, inner),
     }[axis]
     return members(np.arange(layout.world_size), size, stride)
+
+
+def goes_round(layout: ParallelLayout) -> bool:
+    """Return whether the last stage of a pipeline sends on to the first one."""
+    return layout.vpp > 1 and layout.pipeline.placement is Placement.LOOP
 
 
 def _everywhere(ranks: Members, scheme: Scheme) -> Traffic:

@@ -20,6 +20,7 @@ from planner.result import NearMiss, Plan, PlannedLayout, Searched
 from planner.search import Progress, Ranked, fastest
 from planner.space import Space, enumerate_layouts
 from simulator.api import Forecaster
+from simulator.conditions import estimate_notes
 from simulator.parallel.checks import Reason
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import StepResult
@@ -178,7 +179,7 @@ def _answer(scenario: Scenario, forecaster: Forecaster, outcome: _Outcome) -> Pl
         runner_up=extra_seconds(best.breakdown, other.breakdown) if best and other else None,
         runner_up_lost=why_it_lost(best, other) if best and other else "",
         run=run_totals(best, job, scenario.world_size, price) if best else None,
-        warnings=forecaster.provenance.warnings,
+        warnings=(*forecaster.provenance.warnings, *_search_notes(forecaster)),
         assumptions=_assumptions(scenario),
         provenance=forecaster.provenance,
     )
@@ -187,6 +188,14 @@ def _answer(scenario: Scenario, forecaster: Forecaster, outcome: _Outcome) -> Pl
 def _largest(miss: NearMiss) -> str:
     """Return the largest part of the fullest stage's memory."""
     return max(miss.stages, key=lambda stage: stage.peak).largest
+
+
+def _search_notes(forecaster: Forecaster) -> tuple[str, ...]:
+    """Return a warning where the search ranks by estimates of a sounder cluster than it is."""
+    return tuple(
+        f"{note}, and the search ranks by estimates first"
+        for note in estimate_notes(forecaster.conditions)
+    )
 
 
 def _assumptions(scenario: Scenario) -> tuple[str, ...]:

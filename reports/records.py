@@ -11,6 +11,7 @@ from typing import Any
 
 from planner import Plan
 from planner.result import plan_table
+from reports.load_curve import load_record
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import MemoryUse, Provenance, StepResult
 from simulator.scenario import Scenario
@@ -79,7 +80,11 @@ def layout_record(layout: ParallelLayout, global_batch_size: int) -> dict[str, A
 
 
 def network_record(result: StepResult) -> dict[str, Any]:
-    """Return the links that carried anything, busiest first, what costs most, and drawn steps."""
+    """Return the links that carried anything, busiest first, what costs most, and drawn steps.
+
+    `load` is what a link carries over time, where that was recorded: `rates_bytes_per_second[i]`
+    from `times_s[i]` to `times_s[i + 1]`, in equal intervals with their means where `merged`.
+    """
     return {
         "links": [
             {
@@ -89,12 +94,27 @@ def network_record(result: StepResult) -> dict[str, Any]:
                 "carried_bytes": use.carried,
                 "utilisation": use.utilisation(result.step_time),
                 "full_share": use.full,
+                "load": None if use.load is None else load_record(use.load),
             }
             for use in result.links
         ],
         "causes": [{"what": cause.what, "seconds": cause.seconds} for cause in result.causes],
         "drawn_s": list(result.drawn),
+        "played_replicas": result.played,
+        "notes": _replica_notes(result),
     }
+
+
+def _replica_notes(result: StepResult) -> list[str]:
+    """Return in words which data-parallel replicas were played, where they differ."""
+    if result.played is None:
+        return []
+    if result.played == 1:
+        return ["all data-parallel replicas have the same slow stages; one was played for all"]
+    return [
+        f"data-parallel replicas differ: {result.played:,} kinds of them were played apart and "
+        "wait for each other; times and the timeline are of the one that the others wait for"
+    ]
 
 
 def memory_record(use: MemoryUse) -> dict[str, Any]:

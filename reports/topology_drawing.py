@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reports.quantities import number, plain
+import numpy as np
+
+from reports.quantities import number, percent, plain
 from reports.topology_figure import BoxKind, Line, Picture, topology_pictures
 from simulator.errors import InputError, Problem
 from simulator.topology.graph import FloatArray
@@ -48,11 +50,7 @@ def save_topology(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    form = Path(path).suffix.lower()
-    if form not in _SUFFIXES:
-        rule = "must end with .png or .svg, which says the format"
-        fix = f"{Path(path).stem or 'topology'}.svg"
-        raise InputError(Problem(key="--figure", found=str(path)[:200], rule=rule, fix=fix))
+    form = figure_suffix(path)
     pictures = topology_pictures(topology, utilisation)
     heights = [1 + max(box.y for box in picture.boxes) for picture in pictures]
     with mpl.rc_context({"svg.hashsalt": topology.title, "svg.fonttype": "none"}):
@@ -62,8 +60,34 @@ def save_topology(
         axes = figure.subplots(len(pictures), 1, squeeze=False, height_ratios=heights)
         for picture, area in zip(pictures, axes.ravel(), strict=True):
             _draw(area, picture)
+        if utilisation is not None:
+            figure.supxlabel(_legend(topology, utilisation), fontsize="xx-small")
         metadata = {"Date": None} if form == ".svg" else {"Software": None}
         figure.savefig(path, format=form[1:], metadata=metadata)
+
+
+def figure_suffix(path: Path | str) -> str:
+    """Return the ending of a picture's name, which says its format.
+
+    Raises:
+        InputError: it is neither .png nor .svg.
+    """
+    form = Path(path).suffix.lower()
+    if form not in _SUFFIXES:
+        rule = "must end with .png or .svg, which says the format"
+        fix = f"{Path(path).stem or 'topology'}.svg"
+        raise InputError(Problem(key="--figure", found=str(path)[:200], rule=rule, fix=fix))
+    return form
+
+
+def _legend(topology: Topology, utilisation: FloatArray) -> str:
+    """Return what colours mean, and which link is the fullest."""
+    fullest = int(np.nanargmax(utilisation))
+    return (
+        "Lines from blue (idle) to red (full over the whole step), by the fullest link of each; "
+        "grey: not counted.\n"
+        f"Fullest: {_text(topology.link_name(fullest))}, {percent(utilisation[fullest])}"
+    )
 
 
 def _draw(axes: Axes, picture: Picture) -> None:
@@ -102,6 +126,8 @@ def _draw_line(axes: Axes, picture: Picture, line: Line, widest: float, *, label
     )
     if labelled:
         text = f"{number(line.capacity / GB, 3)} GB/s"
+        if line.utilisation is not None:
+            text += f", {line.utilisation:.0%}"
         middle = (one.x + other.x) / 2, (one.y + other.y) / 2
         white: dict[str, object] = {
             "boxstyle": "square,pad=0.1",

@@ -74,8 +74,8 @@ def topology_pictures(
 ) -> tuple[Picture, ...]:
     """Return the picture of the fabric, if there is one, and that of a unit with cables inside.
 
-    `utilisation` is (links,) what a link carries over what it can, 0 to 1; the unit's picture shows
-    the fullest of each of its links over all units.
+    `utilisation` is (links,) what a link carries over what it can, 0 to 1, or NaN where that is not
+    known; the unit's picture shows the fullest of each of its links over all units.
     """
     unit = _unit_picture(topology, utilisation)
     if topology.fabric is None or topology.units == 1:
@@ -118,7 +118,8 @@ def _unit_picture(topology: Topology, utilisation: FloatArray | None) -> Picture
     kinds = [BoxKind(str(kind)) for kind in graph.kinds]
     used = None
     if utilisation is not None:
-        used = utilisation[: topology.first_up].reshape(topology.units, len(graph)).max(axis=0)
+        inside = utilisation[: topology.first_up].reshape(topology.units, len(graph))
+        used = np.fmax.reduce(inside, axis=0)
     placed = _placed(
         _Things(
             names=list(graph.devices),
@@ -231,16 +232,16 @@ def _lines(
     up = np.bincount(place, capacity * (start <= end), minlength=len(pairs))
     down = np.bincount(place, capacity * (start > end), minlength=len(pairs))
     links = np.bincount(place, minlength=len(pairs))
-    fullest = np.zeros(len(pairs))
+    fullest = np.full(len(pairs), np.nan)
     if used is not None:
-        np.maximum.at(fullest, place, used)
+        np.fmax.at(fullest, place, used)
     return tuple(
         Line(
             one=int(pair) // count,
             other=int(pair) % count,
             cables=(int(links[number]) + 1) // 2,
             capacity=float(max(up[number], down[number])),
-            utilisation=None if used is None else float(fullest[number]),
+            utilisation=None if np.isnan(fullest[number]) else float(fullest[number]),
         )
         for number, pair in enumerate(pairs)
         if pair // count != pair % count

@@ -2,7 +2,7 @@
 
 Times are microseconds from the start of the step. A process is a pipeline stage: one rank that
 stands for its tp x cp x dp peers. Format: Trace Event Format, Google, sections "Complete Events",
-"Flow Events" and "Metadata Events".
+"Flow Events", "Counter Events" and "Metadata Events".
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from simulator.cost.timeline import COLLECTIVE
-from simulator.results import Span, StepResult
-from simulator.units import US
+from simulator.results import LinkUse, Span, StepResult
+from simulator.units import GB, US
 
 _DECIMALS = 3
 _THREADS = {"compute": 0, "data": 1, "send": 2}
@@ -34,16 +34,18 @@ def step_trace(
     """Return the timeline of a simulated step as a trace; `operators` stand inside its passes.
 
     Events are sorted by time, enclosing ones first. An arrow joins each pipeline transfer and the
-    pass that waits for it.
+    pass that waits for it. Below the stages stands what each of the busiest links carries.
     """
     lanes = list(_lanes(operators))
     bars = [_bar(span, _THREADS[span.stream]) for span in result.spans]
     bars += [_bar(span, thread) for span, thread in lanes]
-    timed = [*bars, *_arrows(result.spans)]
+    network = 1 + max((bar["pid"] for bar in bars), default=-1)
+    counters = [event for use in result.links for event in _counters(use, network)]
+    timed = [*bars, *_arrows(result.spans), *counters]
     timed.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0), event["ph"]))
     used = {(bar["pid"], bar["tid"]) for bar in bars}
     return {
-        "traceEvents": [*_names(used), *timed],
+        "traceEvents": [*_names(used), *(_network_name(network) if counters else ()), *timed],
         "displayTimeUnit": "ms",
         "otherData": {
             "title": title,
@@ -72,6 +74,29 @@ def _bar(span: Span, thread: int) -> Event:
         "cat": span.stream,
         "args": {key: value for key, value in known.items() if value is not None},
     }
+
+
+def _counters(use: LinkUse, process: int) -> Iterator[Event]:
+    """Yield what one link of a class carries each time that it changes, GB/s."""
+    if use.load is None:
+        return
+    alike = f" and {use.count - 1:,} alike" if use.count > 1 else ""
+    rates = [*use.load.rates, 0.0]
+    for time, rate, before in zip(use.load.times, rates, [-1.0, *rates], strict=False):
+        if rate != before:
+            yield {
+                "ph": "C",
+                "pid": process,
+                "tid": 0,
+                "ts": _micro(time),
+                "name": f"{use.name}{alike}",
+                "args": {"GB/s": round(rate / GB, _DECIMALS)},
+            }
+
+
+def _network_name(process: int) -> Iterator[Event]:
+    yield _name("process_name", process, 0, {"name": "network: each of the busiest links"})
+    yield _name("process_sort_index", process, 0, {"sort_index": process})
 
 
 def _lanes(operators: Iterable[Span]) -> Iterator[tuple[Span, int]]:

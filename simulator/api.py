@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from simulator.conditions import SOUND, Conditions, conditions_of
+from simulator.conditions import SOUND, Conditions, conditions_of, estimate_notes
 from simulator.cost.host_notes import host_capacity, host_warnings
 from simulator.cost.host_update import host_memory_share
 from simulator.cost.interference import interferes
@@ -14,7 +14,7 @@ from simulator.cost.memories import Memories
 from simulator.cost.network.column import Column
 from simulator.cost.network.passes import pass_columns
 from simulator.cost.priced import WorkCost
-from simulator.cost.provenance import provenance_of, utilisation_notes
+from simulator.cost.provenance import provenance_of, utilisation_notes, with_warnings
 from simulator.cost.step_costs import StepCosts
 from simulator.errors import InputError, Problem
 from simulator.estimate import (
@@ -23,6 +23,7 @@ from simulator.estimate import (
     busiest_stage,
     estimate_step_time,
     estimate_timing,
+    spans_of,
 )
 from simulator.hardware.profile import Profile
 from simulator.link_use import link_uses
@@ -31,13 +32,13 @@ from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
 from simulator.parallel.numbers import with_dtypes
 from simulator.parallel.program import Programs, StepProgram
 from simulator.playing import Played, Stage, play_step
-from simulator.results import Breakdown, Category, LinkUse, MemoryUse, Provenance, Span, StepResult
+from simulator.results import Breakdown, Category, LinkUse, MemoryUse, Provenance, StepResult
 from simulator.scenario import Scenario
 from simulator.schedule.csv_file import check_schedule
 from simulator.schedule.graph import build_graph
 from simulator.schedule.registry import schedule_options
 from simulator.schedule.shape import graph_shape
-from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph
+from simulator.schedule.tasks import TaskGraph
 from simulator.workload.calibrated import relative_spread, software_notes, with_software
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
@@ -147,7 +148,8 @@ class Forecaster:
         """Return the closed-form forecast of a legal layout."""
         step = self._step(layout)
         timing = estimate_timing(step.graph, step.costs)
-        return self._result(step, timing, self.step_time(layout))
+        result = self._result(step, timing, self.step_time(layout))
+        return with_warnings(result, estimate_notes(self.conditions))
 
     def simulate(
         self,
@@ -172,12 +174,13 @@ class Forecaster:
         )
         shown = replace(step, costs=played.costs)
         result = self._result(shown, timing, mean, played.slowdown)
-        timeline = _spans(step, timing) if spans else ()
+        timeline = spans_of(step.graph, timing) if spans else ()
         return replace(
             result,
             events=played.run.events,
             spans=timeline,
             drawn=played.drawn,
+            played=played.kinds,
             links=self._links(played),
         )
 
@@ -226,7 +229,7 @@ class Forecaster:
         network, routed = self.conditions.network, played.routed
         if network is None or routed is None:
             return ()
-        return link_uses(network, routed, played.run, played.step_time)
+        return link_uses(network, routed, played.run)
 
     def fits_host(self, layout: ParallelLayout) -> bool:
         """Return whether what a legal layout offloads fits in its share of host memory."""
@@ -243,10 +246,16 @@ class Forecaster:
     ) -> StepResult:
         stage = busiest_stage(step.graph, step.costs, slowdown)
         healthy = slowdown[stage] if slowdown else 1.0
-        factor = None if interferes(self.stack.overlap) else healthy
+        drawn = self.conditions.jitter is not None
+        factor = None if drawn or interferes(self.stack.overlap) else healthy
         seconds = breakdown_of(step.graph, step.costs, timing, stage, factor)
-        # The mean step of local SGD averages parameters, at its end, only one time in sync_every.
-        seconds[Category.DATA_COMM] -= timing.step_time - step_time
+        if drawn and step.program.layout.data_parallel is not DataParallel.LOCAL_SGD:
+            # The mean step has the shares of the one that was drawn last.
+            mean = step_time / timing.step_time
+            seconds = {kind: mean * value for kind, value in seconds.items()}
+        else:
+            # That of local SGD averages parameters, at its end, only one time in sync_every.
+            seconds[Category.DATA_COMM] -= timing.step_time - step_time
         constants = self.profile.constants
         spread = relative_spread(self.stack, constants.software, constants.spread)
         memory = self._memories.of_stages(step.program)
@@ -313,23 +322,3 @@ class Forecaster:
     def provenance(self) -> Provenance:
         """What all forecasts of this job are computed from."""
         return provenance_of(self.model, self.job, self.stack, self.profile)
-
-
-def _spans(step: _Step, timing: Timing) -> tuple[Span, ...]:
-    graph = step.graph
-    names = [work.kind.name.lower() for work in graph.works]
-    streams = [kind.name.lower() for kind in StreamKind]
-    rows = zip(graph.work, graph.stream, graph.micro_batch, timing.start, timing.end, strict=True)
-    return tuple(
-        Span(
-            stage=lane // STREAMS,
-            stream=streams[lane % STREAMS],
-            name=names[number],
-            start=start,
-            stop=stop,
-            micro_batch=micro_batch if micro_batch >= 0 else None,
-            chunk=graph.works[number].chunk,
-        )
-        for number, lane, micro_batch, start, stop in rows
-        if stop > start
-    )

@@ -63,6 +63,22 @@ def conditions_of(scenario: Scenario) -> Conditions:
     )
 
 
+def estimate_notes(conditions: Conditions) -> tuple[str, ...]:
+    """Return a warning where a closed-form estimate leaves out what the event run has.
+
+    Links, whatever their bandwidth, are in both.
+    """
+    slow = len(conditions.slow)
+    left_out = [f"{slow} slow rank{'' if slow == 1 else 's'}"] if slow else []
+    left_out += ["jitter"] if conditions.jitter is not None else []
+    left_out += ["the traffic of others"] if conditions.background else []
+    if not left_out:
+        return ()
+    *first, last = left_out
+    named = f"{', '.join(first)} and {last}" if first else last
+    return (f"closed-form estimates leave out {named}; simulated steps have all of it",)
+
+
 def _network(scenario: Scenario) -> Network | None:
     """Return the network that the scenario describes, or its profile where that is not enough."""
     cluster, profile = scenario.file.cluster, scenario.profile

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from simulator.api import Forecaster
@@ -14,10 +15,11 @@ from simulator.topology.topology import Topology
 
 _WIDE = 1000.0
 """Factor of bandwidth that takes a link away as a cause."""
-_LEAST = 1e-4
+_LEAST = 1e-3
 """Share of the step below which a cause is not one."""
-LINKS, RANKS = 3, 5
-"""Classes of links, and slow ranks, that are tried."""
+KINDS, RANKS = 3, 5
+"""Kinds of cables, and slow ranks, that are tried."""
+_NUMBERS = re.compile(r"[0-9]+([.-][0-9]+)*")
 
 
 def find_causes(
@@ -42,13 +44,9 @@ def _without(
     """Yield the conditions without each of the likeliest causes, and what that is."""
     network = conditions.network
     if network is not None:
-        for use in _cables(links, network.topology)[:LINKS]:
-            topology = network.topology
-            both = {*use.links, *map(topology.opposite, use.links)}
-            wider = {link: _WIDE * float(topology.capacity[link]) for link in both}
-            changed = replace(network, topology=with_links(topology, wider))
-            alike = f" and {use.count - 1} alike" if use.count > 1 else ""
-            yield f"{use.name}{alike}", replace(conditions, network=changed)
+        for what, wide in _cables(links, network.topology):
+            changed = replace(network, topology=_widened(network.topology, wide))
+            yield what, replace(conditions, network=changed)
     if conditions.background:
         yield "traffic of others", replace(conditions, background=())
     if conditions.jitter is not None:
@@ -61,15 +59,40 @@ def _without(
         yield f"rank {rank}, {factor:g} times as slow", replace(conditions, slow=others)
 
 
-def _cables(links: tuple[LinkUse, ...], topology: Topology) -> list[LinkUse]:
-    """Return the busier direction of each class of cables."""
-    seen: set[int] = set()
-    found = []
+def _cables(
+    links: tuple[LinkUse, ...], topology: Topology
+) -> Iterator[tuple[str, Collection[int]]]:
+    """Yield the busiest kinds of cables, and of each kind the busiest class if there are several.
+
+    A kind is what joins the same kinds of devices: classes of it are as full as each other where
+    traffic is even, so that one alone holds up nothing.
+    """
+    kinds: dict[str, list[LinkUse]] = {}
     for use in links:
-        if not seen.intersection(use.links):
-            found.append(use)
-        seen.update(use.links, map(topology.opposite, use.links))
-    return found
+        kinds.setdefault(_kind(use.name), []).append(use)
+    for kind, uses in list(kinds.items())[:KINDS]:
+        whole = [link for use in uses for link in use.links]
+        yield f"all cables between {kind}", whole
+        busiest = uses[0]
+        both = {*busiest.links, *map(topology.opposite, busiest.links)}
+        if not both.issuperset(whole):
+            alike = f" and {busiest.count - 1} alike" if busiest.count > 1 else ""
+            yield f"{busiest.name}{alike}", both
+
+
+def _kind(link: str) -> str:
+    """Return the kinds of devices that a link joins, whichever way.
+
+    >>> _kind("leaf2 -> spine0"), _kind("node3/nic2 -> leaf0.2")
+    ('leaf and spine', 'leaf and node/nic')
+    """
+    return " and ".join(sorted(_NUMBERS.sub("", end) for end in link.split(" -> ")))
+
+
+def _widened(topology: Topology, links: Collection[int]) -> Topology:
+    """Return the topology with some cables so wide that they hold up nothing, both ways."""
+    both = {*links, *map(topology.opposite, links)}
+    return with_links(topology, {link: _WIDE * float(topology.capacity[link]) for link in both})
 
 
 def _step_time(forecaster: Forecaster, layout: ParallelLayout) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import repeat
 
 from simulator.cost.priced import WorkCost
-from simulator.results import Category
+from simulator.results import Category, Span
 from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph, WorkKind
 
 _SENDS = (
@@ -147,3 +147,23 @@ def _waited_for_data(graph: TaskGraph, timing: Timing, task: int) -> float:
 
 def _add(totals: dict[Category, float], category: Category, seconds: float) -> None:
     totals[category] = totals.get(category, 0.0) + seconds
+
+
+def spans_of(graph: TaskGraph, timing: Timing) -> tuple[Span, ...]:
+    """Return every task that takes any time as a bar of a timeline."""
+    names = [work.kind.name.lower() for work in graph.works]
+    streams = [kind.name.lower() for kind in StreamKind]
+    rows = zip(graph.work, graph.stream, graph.micro_batch, timing.start, timing.end, strict=True)
+    return tuple(
+        Span(
+            stage=lane // STREAMS,
+            stream=streams[lane % STREAMS],
+            name=names[number],
+            start=start,
+            stop=stop,
+            micro_batch=micro_batch if micro_batch >= 0 else None,
+            chunk=graph.works[number].chunk,
+        )
+        for number, lane, micro_batch, start, stop in rows
+        if stop > start
+    )

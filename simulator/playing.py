@@ -38,6 +38,8 @@ class Played:
     """Seconds; with jitter the mean of the steps that were drawn."""
     drawn: tuple[float, ...] = ()
     """Seconds of each step that was drawn."""
+    kinds: int | None = None
+    """Of replicas, each played for all that are alike; None where all are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,7 @@ def play_step(
         routed=routed,
         step_time=sum(drawn) / len(drawn),
         drawn=drawn if conditions.jitter is not None else (),
+        kinds=None if conditions.uniform else len(paces.replicas),
     )
 
 

@@ -122,6 +122,15 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCurve:
+    """The load of a link over a step: `rates[i]` bytes/s from `times[i]` to `times[i + 1]`."""
+
+    times: tuple[float, ...]
+    """Seconds from the start of the step, rising; one more than there are rates."""
+    rates: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkUse:
     """Links of the network that carry the same, one direction each."""
 
@@ -135,6 +144,9 @@ class LinkUse:
     """Bytes that one carries in the step, between passes: gradients, parameters, activations."""
     full: float | None
     """Share of the step in which it is full; None where that was not recorded."""
+    load: LoadCurve | None = None
+    """All that one carries over time, traffic of others included, between passes of the step that
+    was played last; None where that was not recorded."""
 
     @property
     def count(self) -> int:
@@ -205,6 +217,8 @@ class StepResult:
     """Links and slow ranks that cost most, where that was asked for."""
     drawn: tuple[float, ...] = ()
     """Seconds of each step that was drawn at random; `step_time` is their mean."""
+    played: int | None = None
+    """Kinds of data-parallel replicas that were played apart; None where all are alike."""
     events: int = 0
     """Events the engine processed; 0 for an estimate."""
     spans: tuple[Span, ...] = ()

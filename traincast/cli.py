@@ -17,6 +17,7 @@ import typer
 from simulator.errors import EXIT_BAD_INPUT, InputError, Problem, TraincastError
 from traincast.commands.calibrate import calibrate
 from traincast.commands.models import models
+from traincast.commands.place import place
 from traincast.commands.plan import plan
 from traincast.commands.profiles import profiles
 from traincast.commands.replay import replay
@@ -35,7 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _verb in (plan, simulate, replay, validate, profiles, models, stacks):
+for _verb in (plan, simulate, place, replay, validate, profiles, models, stacks):
     app.command()(_verb)
 app.add_typer(calibrate, name="calibrate")
 app.add_typer(topology, name="topology")

@@ -17,6 +17,8 @@ from simulator.scenario import Scenario, load_scenario
 if TYPE_CHECKING:
     from calibrate.validation import Validation
     from planner import Plan
+    from planner.placement_score import Goal
+    from planner.placing import Placing
     from simulator.api import Forecaster
     from simulator.interchange.export import StepTrace
 
@@ -155,6 +157,27 @@ def plan(
     numbers += [run.cost or 0.0, run.days_high, run.accelerator_hours] if run else []
     _refuse_overflow(numbers, loaded.where)
     return found
+
+
+def place_ranks(scenario: Scenario | Path | str, *, goal: Goal, budget: int) -> Placing:
+    """Return a better order of the ranks of the scenario's layout, and the step in both orders.
+
+    Raises:
+        InputError: the scenario or the layout breaks a rule; all of them are listed.
+    """
+    from planner.placing import place
+
+    loaded = read_scenario(scenario)
+    with _overflow_refused(loaded.where):
+        placing = place(loaded, scenario_layout(loaded), goal=goal, budget=budget)
+    _refuse_overflow(
+        [
+            *(order.step_time for order in (placing.before, placing.found)),
+            *(order.score.seconds for order in (placing.before, placing.found)),
+        ],
+        loaded.where,
+    )
+    return placing
 
 
 def validate(rows: Path | str, profile: str | None = None, stack: str | None = None) -> Validation:

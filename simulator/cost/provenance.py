@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
 from simulator.cost.blocks import wide_dtype
 from simulator.cost.host_notes import HOST_COPY
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
-from simulator.results import Provenance
+from simulator.results import Provenance, StepResult
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
@@ -80,6 +81,14 @@ def utilisation_notes(utilisation: float) -> tuple[str, ...]:
         "MFU above 100 % counts what is not computed: keys outside the mask or the window, tokens "
         "that the capacity drops; HFU counts what is",
     )
+
+
+def with_warnings(result: StepResult, warnings: Sequence[str]) -> StepResult:
+    """Return a result whose provenance has more warnings."""
+    if not warnings:
+        return result
+    known = result.provenance
+    return replace(result, provenance=replace(known, warnings=(*known.warnings, *warnings)))
 
 
 def _version() -> str:

@@ -20,6 +20,24 @@ class Collective(StrEnum):
     """Not of a group: bytes between an accelerator and its host memory, one way."""
 
 
+def bus_factor(collective: Collective, ranks: int) -> float:
+    """Return bus bandwidth over algorithm bandwidth, as nccl-tests counts it.
+
+    Of sizes in its convention it is the bytes that each rank sends over the size. Source:
+    nccl-tests, doc/PERFORMANCE.md.
+
+    >>> bus_factor(Collective.ALL_REDUCE, 8), bus_factor(Collective.ALL_GATHER, 8)
+    (1.75, 0.875)
+    """
+    match collective:
+        case Collective.ALL_REDUCE:
+            return 2 * (ranks - 1) / ranks
+        case Collective.ALL_GATHER | Collective.REDUCE_SCATTER | Collective.ALL_TO_ALL:
+            return (ranks - 1) / ranks
+        case _:
+            return 1.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupShape:
     """A group of `size` ranks, `per_domain` of them in each scale-up domain it touches.

@@ -9,10 +9,19 @@ from pydantic import Field, model_validator
 
 from simulator.files import FileRecord
 from simulator.topology.routes.spreading import Spreading
-from simulator.units import Bandwidth, Seconds
+from simulator.units import GB, US, Bandwidth, Seconds
 
 _Rank = Annotated[int, Field(ge=0)]
 _WAYS = 1
+_LEAST_FACTOR = 1e-6
+"""Of bandwidth: a slower link is as good as failed."""
+_SHORTEST_PERIOD = 100 * US
+"""Of bursts. Passes and collectives of a step last longer: to them shorter bursts are a steady
+stream, and a step has too many to play."""
+_LEAST_DEVIATION = 1e-6
+"""Of jitter. Less is lost among the roundings of the distributions' quantiles."""
+_MOST_NORMAL_DEVIATION = 0.999
+"""Of positive normal times, which have less than 1; next to it their quantiles have no digits."""
 
 
 class ChangedLink(FileRecord):
@@ -21,7 +30,7 @@ class ChangedLink(FileRecord):
     link: str
     """Name as reports give it ("node3/nic2 -> leaf0"); * stands for any characters."""
     bandwidth: Bandwidth | None = None
-    factor: float | None = Field(default=None, gt=0, le=1000)
+    factor: float | None = Field(default=None, ge=_LEAST_FACTOR, le=1000)
     """Bandwidth over what the topology says."""
     failed: bool = False
     """No route takes it."""
@@ -54,8 +63,19 @@ class BackgroundTraffic(FileRecord):
                 f"source has {len(self.source)} accelerators and target {len(self.target)}; "
                 "each sends to the one at the same place"
             )
+        same = [a for a, b in zip(self.source, self.target, strict=True) if a == b]
+        if same:
+            raise ValueError(
+                f"accelerator {same[0]} is at the same place in source and target, and what it "
+                "sends to itself loads no link; name another target"
+            )
         if (self.period is None) != (self.duty == 1.0):
             raise ValueError("period and a duty below 1 belong together")
+        if self.period is not None and self.period < _SHORTEST_PERIOD:
+            raise ValueError(
+                f"a period is at least {_SHORTEST_PERIOD / US:g} us; of shorter bursts give the "
+                f'mean, bandwidth = "{self.bandwidth * self.duty / GB:g} GB/s", and no period'
+            )
         return self
 
 
@@ -101,10 +121,19 @@ class JitterFile(FileRecord):
     """Random differences between ranks in the time of each pass."""
 
     distribution: JitterKind = JitterKind.LOGNORMAL
-    deviation: float = Field(gt=0, lt=1)
+    deviation: float = Field(ge=_LEAST_DEVIATION, lt=1)
     """Standard deviation of one rank's time of one pass over its mean."""
     one_in: float = Field(default=1000.0, ge=2)
     """Of "slow-one"."""
     steps: int = Field(default=5, ge=1, le=1000)
     """Steps that are drawn; the forecast is their mean."""
     seed: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _has_quantiles(self) -> Self:
+        if self.distribution is JitterKind.NORMAL and self.deviation > _MOST_NORMAL_DEVIATION:
+            raise ValueError(
+                f"positive normal times have a deviation of at most {_MOST_NORMAL_DEVIATION} "
+                f'(found {self.deviation}); take that, or distribution = "gamma"'
+            )
+        return self

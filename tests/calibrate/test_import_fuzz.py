@@ -9,13 +9,13 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrate.import_arithmetic import bus_factor, ranks_by_factor
+from calibrate.import_arithmetic import ranks_by_factor
 from calibrate.import_options import ImportOptions
 from calibrate.import_samples import Printed, Sample, printed
 from calibrate.importing import import_file
 from calibrate.records import Header, Record
 from simulator.errors import InputError
-from simulator.parallel.groups import Collective
+from simulator.parallel.groups import Collective, bus_factor
 from tests.calibrate.logs import TABLE, devices, log
 
 WORDS = st.sampled_from(

@@ -62,6 +62,27 @@ def test_a_line_has_the_utilisation_of_its_fullest_link() -> None:
     assert (full, {line.utilisation for line in unit.lines}) == ([("node1", 0.75)], {0.0})
 
 
+def test_a_line_whose_links_are_not_counted_has_no_utilisation() -> None:
+    cluster = topology(8, TWO_TIERS)
+    used = np.zeros(cluster.links)
+    used[: cluster.first_up] = np.nan
+    used[0] = 0.5
+    _, unit = topology_pictures(cluster, used)
+    shown = [line.utilisation for line in unit.lines]
+    assert (shown.count(0.5), shown.count(None)) == (1, len(shown) - 1)
+
+
+def test_the_legend_names_the_fullest_link(tmp_path: Path) -> None:
+    cluster = topology(8, TWO_TIERS)
+    used = np.zeros(cluster.links)
+    used[cluster.first_up + 5] = 0.75
+    save_topology(cluster, tmp_path / "network.svg", used)
+    text = (tmp_path / "network.svg").read_text("utf-8")
+    assert (
+        f"Fullest: {cluster.link_name(cluster.first_up + 5)}, 75.0 %".replace(">", "&gt;") in text
+    )
+
+
 def test_without_utilisation_none_is_shown() -> None:
     assert {line.utilisation for line in topology_pictures(topology(1, None))[0].lines} == {None}
 

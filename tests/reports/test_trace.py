@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,19 @@ import pytest
 
 import traincast
 from reports.trace import step_trace
+from simulator.results import LinkUse, LoadCurve
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-NAMES = ["gpt-18b-gpipe", "llama3-70b-64-h100", "llama3.1-8b-fsdp", "lan-parameter-server"]
+NAMES = [
+    *("gpt-18b-gpipe", "llama3-70b-64-h100-oversubscribed"),
+    *("llama3.1-8b-fsdp", "lan-parameter-server"),
+]
 REQUIRED = {
     "M": {"name", "pid", "tid", "args"},
     "X": {"name", "cat", "pid", "tid", "ts", "dur", "args"},
     "s": {"name", "cat", "id", "pid", "tid", "ts"},
     "f": {"name", "cat", "id", "pid", "tid", "ts", "bp"},
+    "C": {"name", "pid", "ts", "args"},
 }
 Events = list[dict[str, Any]]
 
@@ -90,3 +96,27 @@ def test_one_arrow_joins_each_pair_of_stages_and_micro_batch_both_ways() -> None
     scenario = EXAMPLES / "gpt-18b-gpipe.toml"
     trace = step_trace(traincast.simulate_step(scenario))
     assert len(of_kind(trace, "s")) == 2 * 3 * 64
+
+
+def test_what_a_link_carries_is_a_counter_that_changes_with_its_rate() -> None:
+    load = LoadCurve(times=(0.5, 1.0, 1.5, 2.0), rates=(3e9, 3e9, 0.0))
+    shared = {"capacity": 5e9, "carried": 3e9, "full": 0.0}
+    links = (
+        LinkUse(name="a -> b", links=(4, 7, 9), load=load, **shared),
+        LinkUse(name="b -> c", links=(5,), load=None, **shared),
+    )
+    step = traincast.simulate_step(EXAMPLES / "lan-ddp.toml")
+    trace = step_trace(replace(step, links=links))
+    counters = [(e["pid"], e["name"], e["ts"], e["args"]) for e in of_kind(trace, "C")]
+    name = "a -> b and 2 alike"
+    assert counters == [(1, name, 5e5, {"GB/s": 3.0}), (1, name, 1.5e6, {"GB/s": 0.0})]
+    named = {
+        e["pid"]: e["args"]["name"] for e in of_kind(trace, "M") if e["name"] == "process_name"
+    }
+    assert named == {0: "stage 0", 1: "network: each of the busiest links"}
+
+
+def test_a_trace_without_recorded_links_has_no_process_for_them() -> None:
+    trace = step_trace(traincast.simulate_step(EXAMPLES / "lan-ddp.toml"))
+    names = [e["args"]["name"] for e in of_kind(trace, "M") if e["name"] == "process_name"]
+    assert (names, of_kind(trace, "C")) == (["stage 0"], [])

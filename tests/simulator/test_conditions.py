@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tomlkit
 
 from simulator.api import Forecaster
-from simulator.conditions import Conditions, conditions_of
+from simulator.conditions import SOUND, Conditions, conditions_of, estimate_notes
 from simulator.errors import InputError
 from simulator.scenario import load_scenario
+from simulator.topology.network_file import BackgroundTraffic, JitterFile
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "llama3-70b-64-h100.toml"
 
@@ -100,3 +102,60 @@ def test_a_failed_leaf_cuts_no_one_off_where_rails_relay(tmp_path: Path) -> None
     assert cast.under(broken).estimate(layout).step_time >= (
         cast.under(sound).estimate(layout).step_time
     )
+
+
+def test_an_estimate_says_what_it_leaves_out() -> None:
+    traffic = BackgroundTraffic(source=(0,), target=(1,), bandwidth=1e9)
+    jitter = JitterFile(deviation=0.1)
+    texts = [
+        estimate_notes(conditions)
+        for conditions in (
+            SOUND,
+            Conditions(slow={3: 1.1}),
+            Conditions(slow={3: 1.1, 4: 1.2}, jitter=jitter, background=(traffic,)),
+        )
+    ]
+    rest = "; simulated steps have all of it"
+    assert texts == [
+        (),
+        (f"closed-form estimates leave out 1 slow rank{rest}",),
+        (f"closed-form estimates leave out 2 slow ranks, jitter and the traffic of others{rest}",),
+    ]
+
+
+def test_the_note_stands_in_estimates_and_not_in_simulated_steps(tmp_path: Path) -> None:
+    found = conditions(tmp_path, {"slow": [{"ranks": [3], "factor": 1.1}]})
+    scenario = load_scenario(tmp_path / "scenario.toml")
+    layout = scenario.file.layout
+    assert layout is not None
+    cast, layout = Forecaster.of(scenario), layout.model_copy(update={"dp": 4})
+    warnings = [
+        result.provenance.warnings[-1:] == estimate_notes(found)
+        for result in (cast.estimate(layout), cast.simulate(layout, spans=False))
+    ]
+    assert warnings == [True, False]
+
+
+def test_the_parts_of_a_step_with_jitter_add_up_to_it(tmp_path: Path) -> None:
+    jitter = {"deviation": 0.2, "steps": 2, "seed": 4}
+    conditions(tmp_path, {"jitter": jitter, "slow": [{"ranks": [3], "factor": 1.1}]})
+    scenario = load_scenario(tmp_path / "scenario.toml")
+    layout = scenario.file.layout
+    assert layout is not None
+    cast = Forecaster.of(scenario)
+    result = cast.simulate(layout.model_copy(update={"dp": 4}), spans=False)
+    assert result.breakdown.total == pytest.approx(result.step_time)
+    assert min(result.breakdown.seconds.values()) >= 0
+
+
+def test_bytes_reach_their_target_over_a_link_that_hardly_carries_any(tmp_path: Path) -> None:
+    changed = [{"link": "node0/nic0 <-> *", "bandwidth": "1 B/s"}]
+    network = conditions(tmp_path, {"network": {"changed": changed, "relay": False}}).network
+    assert network is not None
+    loads = network.routes.loads(np.array([0]), np.array([8]), np.ones(1))
+    into = [
+        load
+        for link, load in enumerate(loads)
+        if network.topology.link_name(link).endswith("-> node1/gpu0")
+    ]
+    assert sum(into) == pytest.approx(1.0)

@@ -10,7 +10,7 @@ from simulator.parallel.layout import ParallelLayout
 from simulator.results import Category
 from simulator.topology.network_file import BackgroundTraffic, JitterFile
 from tests.fakes import NIC, fake_node, fake_profile, tiny_job
-from tests.simulator.cost.network.networks import FLAT, network_on
+from tests.simulator.cost.network.networks import FLAT, network_on, two_racks
 from tests.simulator.steps import forecaster
 
 ONE_A_NODE = fake_profile(node=fake_node(domain_size=1, accelerators=1))
@@ -44,10 +44,21 @@ def test_a_slow_cable_is_named_with_what_it_costs() -> None:
     slow = network_on(ONE_A_NODE, FLAT, 4, changed={up: NIC / 4, down: NIC / 4})
     cast = plain.under(Conditions(network=slow))
     result = cast.simulate(REPLICAS)
-    (cause,) = find_causes(cast, REPLICAS, result)
-    assert cause.what == "node2/nic0 -> switch and 1 alike"
+    kind, cable = find_causes(cast, REPLICAS, result)
+    assert kind.what == "all cables between node/nic and switch"
+    assert cable.what == "node2/nic0 -> switch and 1 alike"
     gain = result.step_time - plain.simulate(REPLICAS).step_time
-    assert cause.seconds == pytest.approx(gain)
+    assert cable.seconds == pytest.approx(gain)
+
+
+def test_cables_of_a_tier_that_are_full_together_are_taken_away_together() -> None:
+    """By hand: both uplinks pass a quarter of a NIC; a wider one alone gains nothing."""
+    plain = forecaster(REPLICAS, profile=ONE_A_NODE)
+    cast = plain.under(Conditions(network=network_on(ONE_A_NODE, two_racks(8.0), 4)))
+    result = cast.simulate(REPLICAS)
+    (cause,) = find_causes(cast, REPLICAS, result)
+    assert cause.what == "all cables between leaf and spine"
+    assert result.step_time - cause.seconds == pytest.approx(plain.simulate(REPLICAS).step_time)
 
 
 def test_traffic_of_others_is_a_cause() -> None:

@@ -37,21 +37,32 @@ def simulate(
     ranks_limit: Annotated[
         int | None, typer.Option(min=1, help="Most ranks that --chakra and --goal write.")
     ] = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Draw the network and how full it is: network.svg or network.png."
+        ),
+    ] = None,
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write the result as JSON ('-': stdout).")
     ] = None,
 ) -> None:
     """Simulate one step: time, throughput, where the time goes, memory of each stage."""
-    tables = check_targets(scenario, trace=trace, schedule=schedule, goal=goal, json=json)
+    tables = check_targets(
+        scenario, trace=trace, schedule=schedule, goal=goal, figure=figure, json=json
+    )
     check_folder(chakra)
 
     from reports.records import step_record
     from reports.step_view import print_step
     from simulator.scenario import load_scenario
     from traincast.forecasts import scenario_layout, schedule_csv, simulate_step, trace_step
+    from traincast.network_figure import check_network_figure, draw_network
 
     loaded = load_scenario(scenario)
     layout = scenario_layout(loaded)
+    if figure is not None:
+        check_network_figure(loaded, figure)
     result = simulate_step(loaded, layout)
     record = step_record(loaded, layout, result)
     if json is not None:
@@ -60,6 +71,8 @@ def simulate(
         write(as_json(trace_step(loaded, result), compact=True), trace)
     if schedule is not None:
         write(schedule_csv(loaded), schedule)
+    if figure is not None:
+        draw_network(loaded, result, figure)
     if chakra is not None or goal is not None:
         write_ranks(loaded, result.step_time, chakra=chakra, goal=goal, ranks_limit=ranks_limit)
     if tables:

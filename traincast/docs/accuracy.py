@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from calibrate.validation import RowResult, validate_rows
 from simulator.errors import InputError, Problem
 from simulator.files import write_atomic
+from traincast.docs.accuracy_extrapolation import extrapolation_section
 from traincast.docs.accuracy_fits import fitted_constants, fitted_stacks
 from traincast.docs.accuracy_tables import (
     LEGEND,
@@ -43,6 +44,8 @@ class Part:
     title: str
     patterns: tuple[str, ...]
     note: str = ""
+    more: Callable[[Path], Iterable[str]] | None = None
+    """Sections that follow its tables, from the folder of the data."""
 
 
 PARTS = (
@@ -51,6 +54,7 @@ PARTS = (
         title="Collectives",
         patterns=("collectives/*.csv", "collectives/nccl_logs/parsed.csv"),
         note=_KERNEL_NOTE,
+        more=extrapolation_section,
     ),
     Part(title="GEMMs", patterns=("kernels/*gemm*.csv",), note="As above."),
     Part(title="Attention", patterns=("kernels/*attention*.csv",), note="As above."),
@@ -106,7 +110,7 @@ def accuracy_page(parts: Sequence[Measured], folder: Path) -> str:
         targets_table(folder, {name: rows for part in parts for name, rows in part.tables.items()}),
         "### What keeps forecasts back",
         causes_table(),
-        *(section for part in parts for section in _part(part)),
+        *(section for part in parts for section in _part(part, folder)),
         "## What was fitted, and on what",
         fitted_stacks(),
         "No row both fits and validates: the rows that fitted a stack are skipped above. Blocks of "
@@ -136,7 +140,7 @@ def _measure(part: Part, folder: Path) -> Measured:
     return Measured(part=part, tables=found)
 
 
-def _part(measured: Measured) -> Iterable[str]:
+def _part(measured: Measured, folder: Path) -> Iterable[str]:
     rows = measured.rows
     yield f"## {measured.part.title}"
     yield measured.part.note
@@ -154,3 +158,5 @@ def _part(measured: Measured) -> Iterable[str]:
         yield statistics_table("accelerators", [line(n, part) for n, part in sizes.items()])
     yield from choices(measured.tables)
     yield skipped(rows)
+    if measured.part.more is not None:
+        yield from measured.part.more(folder)

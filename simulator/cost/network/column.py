@@ -22,6 +22,10 @@ class Column:
         links = np.flatnonzero(loads)
         return cls(links=links, weights=loads[links])
 
+    def part(self, tasks: int) -> Column:
+        """Return what each of some tasks loads that divide the bytes evenly."""
+        return Column(links=self.links, weights=self.weights / tasks)
+
     def limit(self, capacity: FloatArray) -> float:
         """Return the rate in bytes/s at which the fullest link is full; inf where none is loaded.
 

@@ -39,6 +39,8 @@ class Together:
     other: int | None = None
     replicas: Alike | None = None
     """None: all replicas."""
+    tasks: int = 1
+    """Tasks of a step that play the same collective at once, an equal part of its bytes each."""
 
     def ranks(self, layout: ParallelLayout) -> IntArray:
         """Return (groups, size) the global ranks."""
@@ -58,8 +60,9 @@ def together(
     """
     pipeline = program.layout.pipeline
     if work.kind is WorkKind.TIED_REDUCE:
+        # Both stages have a task of it, and they start together.
         last = program.layout.pp - 1
-        return Together(stage=0, other=last, size=2, stride=0, replicas=replicas)
+        return Together(stage=0, other=last, size=2, stride=0, replicas=replicas, tasks=2)
     way = _WAYS.get(work.kind)
     if way is None:
         return _within(work.stage, group, replicas)

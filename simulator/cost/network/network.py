@@ -52,6 +52,10 @@ class Network:
     """Collective -> the algorithm that a scenario takes."""
     _columns: dict[_Key, Column] = field(default_factory=dict, repr=False)
 
+    def placed(self, places: IntArray) -> Network:
+        """Return the same network with ranks in other places."""
+        return replace(self, places=places, _columns={})
+
     @cached_property
     def domains(self) -> PlacedDomains:
         """Which ranks share a scale-up domain."""
@@ -88,14 +92,17 @@ class Network:
     def column(
         self, plan: CommPlan, number: int, groups: Together | None, layout: ParallelLayout
     ) -> Column | None:
-        """Return what a phase of a plan loads; None where its links are of one rank alone.
+        """Return what one task loads in a phase of a plan; None where links are of one rank alone.
 
         Nor is it known for `groups` that are not.
         """
         if groups is None or plan.phases[number].link is not LinkKind.SCALE_OUT:
             return None
         key = self._key(groups, layout)
-        return self._column(plan, number, key, self.places[groups.ranks(layout)])
+        whole = self._column(plan, number, key, self.places[groups.ranks(layout)])
+        if groups.tasks == 1:
+            return whole
+        return self._columns.setdefault((id(whole), groups.tasks), whole.part(groups.tasks))
 
     def between(self, source: IntArray, target: IntArray) -> Column:
         """Return what messages of one byte between pairs of accelerators load."""

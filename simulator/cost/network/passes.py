@@ -36,7 +36,7 @@ def _loads(
     network: Network, costs: StepCosts, program: StepProgram, work: Work
 ) -> Iterator[tuple[Column, float]]:
     """Yield the columns of one run of a pass, with the wire bytes of a rank."""
-    for comm, count in _collectives(costs, program, work).items():
+    for comm, count in pass_collectives(costs, program, work).items():
         if comm.group.domains == 1 or not comm.group.stride:
             continue
         plan = costs.kernels.comm_plan(comm)
@@ -47,7 +47,7 @@ def _loads(
                 yield column, phase.wire_bytes * comm.count * count
 
 
-def _collectives(costs: StepCosts, program: StepProgram, work: Work) -> Mapping[CommWork, int]:
+def pass_collectives(costs: StepCosts, program: StepProgram, work: Work) -> Mapping[CommWork, int]:
     """Return the collectives of one run of a pass, with how often each is done."""
     found: Counter[CommWork] = Counter()
     if work.kind is not WorkKind.FORWARD and work.kind not in _BACKWARD:

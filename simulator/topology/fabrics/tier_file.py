@@ -12,6 +12,8 @@ from simulator.units import Bandwidth, Seconds
 
 MAX_TIERS = 8
 """More than any tree of switches that has been built."""
+_LEAST_RATIO = 1e-3
+"""A thousand times what the hosts need: below it no switch has the uplinks."""
 _UPWARD = ("joins", "uplinks", "oversubscription", "bandwidth")
 """Keys that say how a tier goes on above."""
 
@@ -29,7 +31,7 @@ class TierFile(FileRecord):
     """Ports of one switch, up and down together."""
     uplinks: Count | None = None
     """Cables of one switch to the tier above."""
-    oversubscription: float | None = Field(default=None, gt=0)
+    oversubscription: float | None = Field(default=None, ge=_LEAST_RATIO)
     """Bandwidth into one switch from below over its bandwidth to the tier above, all below being
     there; 1 where neither it nor `uplinks` is given."""
     bandwidth: Bandwidth | None = None

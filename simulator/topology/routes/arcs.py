@@ -123,7 +123,10 @@ def _nearer(arcs: Arcs, distance: NDArray[np.number], flow: Flow) -> tuple[IntAr
     item, arc = arcs.leaving(flow.place)
     here = distance[flow.place, flow.column]
     gain = here[item] - distance[arcs.target[arc], flow.column[item]]
-    kept = np.flatnonzero(np.abs(gain - arcs.cost[arc]) <= SAME * here[item])
+    # Behind a very slow link a distance is so long that what counts as rounding of it is longer
+    # than other arcs: half an arc is the most that may be missing, or bytes would go in circles.
+    cost = arcs.cost[arc]
+    kept = np.flatnonzero(np.abs(gain - cost) <= np.minimum(SAME * here[item], cost / 2))
     return item[kept], arc[kept]
 
 

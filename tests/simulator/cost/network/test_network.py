@@ -15,6 +15,7 @@ from simulator.cost.network.network import Network
 from simulator.parallel.domains import group_shape
 from simulator.parallel.groups import Collective
 from simulator.parallel.layout import ParallelLayout
+from simulator.topology.network_file import BackgroundTraffic
 from tests.fakes import NIC, fake_node, fake_profile
 from tests.simulator.cost.network.networks import FLAT, network_on, two_racks
 from tests.simulator.steps import forecaster
@@ -123,9 +124,7 @@ def test_traffic_of_others_takes_its_fair_share_of_a_link() -> None:
     assert busy.step_time == pytest.approx(quiet.step_time + ring)
 
 
-def from_node_0_to_1() -> object:
-    from simulator.topology.network_file import BackgroundTraffic
-
+def from_node_0_to_1() -> BackgroundTraffic:
     return BackgroundTraffic(source=(0,), target=(1,), bandwidth=10 * NIC)
 
 

@@ -1,0 +1,48 @@
+"""The picture of a scenario's network, coloured by what a simulated step makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simulator.conditions import conditions_of
+from simulator.cost.network.network import Network
+from simulator.errors import InputError, Problem
+from simulator.results import StepResult
+from simulator.scenario import Scenario
+
+
+def check_network_figure(scenario: Scenario, path: Path | str) -> None:
+    """Raise `InputError` where a scenario has no network to draw, or `path` names no picture."""
+    from reports.topology_drawing import figure_suffix
+
+    figure_suffix(path)
+    _network(scenario)
+
+
+def draw_network(scenario: Scenario, result: StepResult, path: Path | str) -> None:
+    """Write the picture of the network of a simulated step; each line shows its fullest link.
+
+    Raises:
+        InputError: the scenario has no network, or the name ends with neither .png nor .svg.
+    """
+    from reports.topology_drawing import save_topology
+    from simulator.link_use import link_utilisation
+
+    topology = _network(scenario).topology
+    used = link_utilisation(result.links, topology, result.step_time)
+    save_topology(topology, path, used)
+
+
+def _network(scenario: Scenario) -> Network:
+    network = conditions_of(scenario).network
+    if network is None:
+        raise InputError(
+            Problem(
+                where=scenario.where,
+                key="--figure",
+                found="no [cluster.network]",
+                rule="without it no fabric ever holds up a NIC, and there is nothing to draw",
+                fix="add a [cluster.network] table, if only an empty one: it takes the profile's",
+            )
+        )
+    return network
