@@ -91,7 +91,7 @@ def runs(layout: ParallelLayout, scenario: Scenario) -> bool:
 def run_all(layouts: list[ParallelLayout], folder: Path) -> dict[ParallelLayout, float]:
     """Return the measured seconds of a step of each layout."""
     content = {
-        "limits": {"block_seconds": "10 ms", "blocks": 3, "max_seconds": "4 s"},
+        "limits": {"block_seconds": "10 ms", "blocks": 3, "max_seconds": "2 s"},
         "model": {"default": [MODEL]},
         "step": [
             {"job": JOB, "layout": layout.model_dump(mode="json", exclude_defaults=True)}

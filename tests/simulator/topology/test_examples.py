@@ -10,6 +10,7 @@ from simulator.topology.topology_file import read_topology
 from tests.simulator.topology.machines import EXAMPLES
 
 SIZES = {
+    "dgx-h100-two-racks": 64,
     "dgx-h100-two-to-one": 512,
     "hybrid-cube-mesh-edr": 128,
     "mi300x-fat-tree": 256,
