@@ -10,8 +10,7 @@ import tomlkit
 
 from calibrate.check import Check, check_records
 from calibrate.journal import read_journal
-from calibrate.points import StepPoint
-from calibrate.records import Line, Record, Status
+from calibrate.records import Record, Status
 from simulator.hardware.profile import Profile, load_profile
 from tests.emulation.cluster import cluster
 from tests.emulation.ranks import calibrate_run
@@ -21,11 +20,6 @@ HERE = Path(__file__).parent
 MEGABIT = 1e6
 CALIBRATED_AT = 200 * MEGABIT
 """Bits/s of the links while calibrating; other rates are forecast."""
-STEP_WORST = 0.10
-ATTEMPTS = 2
-"""The machine is shared, and its cores vary by 10 to 20 % from minute to minute, also between the
-times that are fitted and the steps that are checked: a job whose worst step is off by more than
-`STEP_WORST` is run again."""
 _BASE = HERE / "emulated-cpu.toml"
 _LONGEST = 400.0
 """Seconds after which a run that should take one to two minutes has failed."""
@@ -49,53 +43,18 @@ class Machine:
 
 
 def calibrated(folder: Path) -> Machine:
-    """Return the profile of two hosts whose network is calibrated, at `CALIBRATED_AT`."""
+    """Return the profile of two hosts, calibrated over links of `CALIBRATED_AT`."""
     measured = folder / "measured"
     measure(HERE / "calibration.toml", measured, hosts=2, rate=CALIBRATED_AT)
     return _fitted(folder, measured)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedSteps:
-    """Training steps beside forecasts that are fitted to the same job's single ranks."""
-
-    machine: Machine
-    checks: tuple[Check, ...]
-    """Of each time that the job was run; the last one counts."""
-
-
-def checked_steps(hosts: int, rate: float, network: Machine, folder: Path) -> CheckedSteps:
-    """Run a job of single ranks and joint steps, once more where a step is too far off."""
-    checks: list[Check] = []
-    for attempt in range(ATTEMPTS):
-        out = folder / str(attempt)
-        measured = out / "measured"
-        measure(HERE / f"steps-{hosts}-hosts.toml", measured, hosts=hosts, rate=rate)
-        machine = with_layers(network, measured, out)
-        checks.append(checked(measured, machine.at(rate)))
-        if max(errors_of(checks[-1])) <= STEP_WORST:
-            break
-    return CheckedSteps(machine=machine, checks=tuple(checks))
-
-
-def with_layers(network: Machine, measured: Path, folder: Path) -> Machine:
-    """Return the profile of a calibrated network and of what single ranks took in another job.
-
-    Steps of that job that several ranks make together are for checks: the fit does not see them.
-    """
-    fitted = folder / "fitted"
-    fitted.mkdir(parents=True)
-    shutil.copy(network.folder / "measured.jsonl", fitted / "network.jsonl")
-    lines = read_journal(measured / "measured.jsonl").lines
-    kept = [line.model_dump_json() + "\n" for line in lines if not _is_joint_step(line)]
-    (fitted / "ranks.jsonl").write_text("".join(kept))
-    return _fitted(folder, fitted)
-
-
-def _is_joint_step(line: Line) -> bool:
-    if not isinstance(line, Record) or not isinstance(line.point, StepPoint):
-        return False
-    return line.point.layout.world_size > 1
+def calibrated_for_four(folder: Path, two: Machine) -> Machine:
+    """Return the same with layers timed by four hosts at once, which share the cores here."""
+    measured = folder / "measured"
+    measure(HERE / "layers-4-hosts.toml", measured, hosts=4, rate=CALIBRATED_AT)
+    shutil.copy(two.folder / "measured.jsonl", measured / "two-hosts.jsonl")
+    return _fitted(folder, measured)
 
 
 def measure(plan: Path, out: Path, *, hosts: int, rate: float, computes: bool = True) -> None:
@@ -105,10 +64,8 @@ def measure(plan: Path, out: Path, *, hosts: int, rate: float, computes: bool = 
 
 
 def checked(folder: Path, profile: Profile) -> Check:
-    """Return the collectives or joint steps that were measured in a folder beside forecasts."""
-    records = records_of(folder)
-    steps = [record for record in records if _is_joint_step(record)]
-    return check_records(steps or records, profile, folder)
+    """Return what was measured in a folder beside its forecasts."""
+    return check_records(records_of(folder), profile, folder)
 
 
 def records_of(folder: Path) -> list[Record]:

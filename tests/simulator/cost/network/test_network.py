@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simulator.api import Forecaster
@@ -79,6 +79,7 @@ def test_ranks_that_are_dealt_round_the_nodes_share_no_domain() -> None:
     )
 
 
+@settings(max_examples=min(50, settings.default.max_examples))
 @given(setup=setups(), oversubscription=st.sampled_from((1.0, 2.0, 8.0)))
 def test_no_network_makes_a_step_faster_and_one_that_blocks_nothing_leaves_it_as_it_is(
     setup: Setup, oversubscription: float
@@ -96,6 +97,7 @@ def test_no_network_makes_a_step_faster_and_one_that_blocks_nothing_leaves_it_as
     assert after >= before * (1 - 1e-9)
 
 
+@settings(max_examples=min(50, settings.default.max_examples))
 @given(setup=setups())
 def test_the_engine_is_never_faster_than_the_estimate_on_the_same_network(setup: Setup) -> None:
     assume(setup.layout.world_size % 2 == 0)
