@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from simulator.conditions import SOUND, Conditions, conditions_of, estimate_notes
+from simulator.conditions import SOUND, Conditions, conditions_of, estimate_notes, network_notes
 from simulator.cost.host_notes import host_capacity, host_warnings
 from simulator.cost.host_update import host_memory_share
 from simulator.cost.interference import interferes
@@ -259,7 +259,9 @@ class Forecaster:
         constants = self.profile.constants
         spread = relative_spread(self.stack, constants.software, constants.spread)
         memory = self._memories.of_stages(step.program)
-        notes = host_warnings(step.program.layout, self.stack, self.profile, memory)
+        layout = step.program.layout
+        notes = host_warnings(layout, self.stack, self.profile, memory)
+        notes = (*notes, *network_notes(self.conditions, layout))
         peak = self.profile.accelerator.peak[self.job.precision]
         busy = self.model_flops / (step_time * step.program.layout.world_size * peak)
         notes = (*notes, *utilisation_notes(busy), *software_notes(self.stack, constants.software))

@@ -9,6 +9,7 @@ from simulator.cost.collectives.preferred import algorithm_problems
 from simulator.cost.network.network import Network
 from simulator.errors import InputError, Problem
 from simulator.hardware.profile import Profile
+from simulator.parallel.layout import ParallelLayout, Placement
 from simulator.scenario import Scenario
 from simulator.topology.build import topology_of_nodes, topology_of_profile
 from simulator.topology.changes import changed_links, with_links
@@ -79,6 +80,17 @@ def estimate_notes(conditions: Conditions) -> tuple[str, ...]:
     return (f"closed-form estimates leave out {named}; simulated steps have all of it",)
 
 
+def network_notes(conditions: Conditions, layout: ParallelLayout) -> tuple[str, ...]:
+    """Return a warning where collectives between passes are not taken over the network's links."""
+    both_ways = layout.pipeline.placement is Placement.BIDIRECTIONAL
+    if conditions.network is None or not both_ways or layout.dp == 1:
+        return ()
+    return (
+        "[cluster.network]: gradients of dualpipe, which two stages reduce together, are not "
+        "routed; they have the NIC share of a rank and meet nothing",
+    )
+
+
 def _network(scenario: Scenario) -> Network | None:
     """Return the network that the scenario describes, or its profile where that is not enough."""
     cluster, profile = scenario.file.cluster, scenario.profile
@@ -96,14 +108,10 @@ def _network(scenario: Scenario) -> Network | None:
     problems += wrong
     if problems:
         raise InputError(*problems)
+    topology = with_links(topology, changes)
     return Network(
-        topology=with_links(topology, changes),
-        routes=Router(
-            with_links(topology, changes),
-            spreading=file.spreading,
-            relay=file.relay,
-            seed=file.seed,
-        ),
+        topology=topology,
+        routes=Router(topology, spreading=file.spreading, relay=file.relay, seed=file.seed),
         places=places_of(
             file.rank_order, topology, node_size=profile.node.accelerators
         ).accelerators,

@@ -94,7 +94,7 @@ def play_step(
     run, drawn = runs[-1], tuple(each.step_time for each in runs)
     return Played(
         run=run,
-        costs=rows[min(run.pace, len(rows) - 1)],
+        costs=rows[run.pace if len(rows) > 1 else 0],
         slowdown=paces.slowdown[run.pace],
         routed=routed,
         step_time=sum(drawn) / len(drawn),

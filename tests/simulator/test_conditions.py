@@ -10,8 +10,9 @@ import pytest
 import tomlkit
 
 from simulator.api import Forecaster
-from simulator.conditions import SOUND, Conditions, conditions_of, estimate_notes
+from simulator.conditions import SOUND, Conditions, conditions_of, estimate_notes, network_notes
 from simulator.errors import InputError
+from simulator.parallel.layout import ParallelLayout, ScheduleName
 from simulator.scenario import load_scenario
 from simulator.topology.network_file import BackgroundTraffic, JitterFile
 
@@ -85,6 +86,13 @@ def test_every_link_has_an_opposite_between_the_same_devices(tmp_path: Path) -> 
     for link in range(topology.links):
         one, _, other = topology.link_name(link).partition(" -> ")
         assert topology.link_name(topology.opposite(link)) == f"{other} -> {one}"
+
+
+def test_gradients_of_dualpipe_that_are_not_routed_are_told(tmp_path: Path) -> None:
+    network = conditions(tmp_path, {"network": {}})
+    dualpipe = ParallelLayout(pp=2, vpp=2, dp=2, schedule=ScheduleName.DUALPIPE)
+    told = [bool(network_notes(network, each)) for each in (dualpipe, ParallelLayout(pp=2, dp=2))]
+    assert (told, network_notes(Conditions(), dualpipe)) == ([True, False], ())
 
 
 def test_a_failed_leaf_cuts_no_one_off_where_rails_relay(tmp_path: Path) -> None:
