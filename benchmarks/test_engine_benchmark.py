@@ -5,10 +5,15 @@ The event counts are a measure of the work, the same on every machine.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from simulator.api import Forecaster
+from simulator.cost.plan import Load
+from simulator.cost.priced import WorkCost
+from simulator.engine.fabric import Fabric
 from simulator.engine.jitter import Jitter, draw_jitter
 from simulator.engine.replicas import Replicas
 from simulator.engine.step import EngineRun, run_step
@@ -20,14 +25,16 @@ from tests.simulator.steps import CAPACITY, Step, step_of
 
 PIPELINES = ParallelLayout(pp=8, dp=128)
 PIPELINES_EVENTS = 441_386
+FULL_LINK_EVENTS = 204_247
+_FULL = 0.002
 SHARDED = ParallelLayout(dp=1024, zero_stage=3)
 SHARDED_EVENTS = 531_201
 OVERLAP = {"gradient_reduce": True, "parameter_gather": True, "pipeline_send": True}
 
 
-def pipelines_step() -> Step:
-    """175 B parameters over 8 stages, 64 micro-batches a replica, all traffic overlapped."""
-    job = tiny_job(global_batch_size=128 * 64, seq_length=2048)
+def pipelines_step(micro_batches: int = 64) -> Step:
+    """175 B parameters over 8 stages, all traffic overlapped, so many micro-batches a replica."""
+    job = tiny_job(global_batch_size=128 * micro_batches, seq_length=2048)
     stack = fake_stack(overlap=OVERLAP)
     cast = Forecaster(gpt3_175b(), job, stack, fake_profile(), PIPELINES.world_size)
     return step_of(PIPELINES, cast)
@@ -42,7 +49,7 @@ def sharded_step() -> Step:
     return step_of(SHARDED, cast)
 
 
-def play_all_different(step: Step, count: int) -> EngineRun:
+def play_all_different(step: Step, count: int, fabric: Fabric | None = None) -> EngineRun:
     """Play a step whose replicas have slowdowns of their own, and kernels that scatter."""
     generator = np.random.default_rng(0)
     jitter = Jitter(kind=JitterKind.LOGNORMAL, deviation=0.02)
@@ -54,13 +61,39 @@ def play_all_different(step: Step, count: int) -> EngineRun:
         meeting=dict.fromkeys(kinds, count),
         jitter=draw_jitter(jitter, (count, len(step.graph)), 1, generator),
     )
-    return run_step(step.graph, step.costs, CAPACITY, replicas=replicas)
+    return run_step(step.graph, step.costs, CAPACITY, fabric=fabric, replicas=replicas)
 
 
 def test_1024_different_gpus_in_128_pipelines(benchmark: BenchmarkFixture) -> None:
     step = pipelines_step()
     run = benchmark.pedantic(play_all_different, (step, PIPELINES.dp), rounds=1)
     assert run.events == PIPELINES_EVENTS
+
+
+def test_1024_different_gpus_on_a_link_that_is_full(benchmark: BenchmarkFixture) -> None:
+    """All transfers of all replicas and stages cross one link that carries a 500th of them."""
+    step = pipelines_step(micro_batches=16)
+    costs = over_one_link(step)
+    rate = max(phase.rate for cost in costs for plan in cost.plans for phase in plan.phases)
+    fabric = Fabric(capacity=(rate * PIPELINES.world_size * _FULL,))
+    crossing = replace(step, costs=costs)
+    run = benchmark.pedantic(play_all_different, (crossing, PIPELINES.dp, fabric), rounds=1)
+    assert run.events == FULL_LINK_EVENTS
+
+
+def over_one_link(step: Step) -> list[WorkCost]:
+    """Return the costs of a step whose collectives and transfers all load one class of links."""
+    load = Load(links=(0,), weights=(1.0,))
+    return [
+        replace(
+            cost,
+            plans=tuple(
+                replace(plan, phases=tuple(replace(phase, over=load) for phase in plan.phases))
+                for plan in cost.plans
+            ),
+        )
+        for cost in step.costs
+    ]
 
 
 def test_1024_different_gpus_that_share_one_model(benchmark: BenchmarkFixture) -> None:

@@ -12,6 +12,7 @@ from calibrate.batches import World
 from calibrate.board import Board
 from calibrate.identity import Identity
 from calibrate.pulse import Pulse
+from calibrate.spawn import Starts
 from calibrate.worker_messages import Job, Message, Store, Task, Trouble
 from simulator.files import FileRecord
 
@@ -103,9 +104,19 @@ class Crew:
     now: Callable[[], float]
     start: Callable[[Job, str], Worker]
     """From a job and the name of the log."""
+    starts: Starts
+    """What `start` starts workers with."""
     patience: Patience
     journal: str
     """File that rank 0's workers append to."""
+
+    def await_starts(self) -> None:
+        """Return when workers start at once. Raises `RunEndedError` where the run cannot go on."""
+        end = self.now() + self.patience.start
+        while not self.starts.settled() and self.now() < end:
+            self.pulse.tick()
+        if not self.starts.settled():
+            self.starts.give_up()
 
     @property
     def leads(self) -> bool:

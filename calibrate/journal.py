@@ -14,6 +14,7 @@ from calibrate.journal_lines import RawLine, parse_lines, split_lines, without_r
 from calibrate.records import Line
 from simulator.errors import InputError, Problem
 from simulator.files import is_there
+from simulator.synced_file import append_synced, sync_folder, write_all
 
 JOURNAL = "measured.jsonl"
 BROKEN = ".broken"
@@ -78,20 +79,7 @@ def append_line(path: Path, line: Line) -> None:
     Raises:
         OSError: the disk is full, or whatever the file system says.
     """
-    is_new = not path.exists()
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        before = os.fstat(handle).st_size
-        try:
-            _write_all(handle, line.model_dump_json().encode() + b"\n")
-            os.fsync(handle)
-        except OSError:
-            os.ftruncate(handle, before)
-            raise
-    finally:
-        os.close(handle)
-    if is_new:
-        _sync_folder(path.parent)
+    append_synced(path, line.model_dump_json().encode() + b"\n")
 
 
 def repair(path: Path) -> tuple[str, ...]:
@@ -143,7 +131,7 @@ def _keep_aside(broken: list[RawLine], path: Path) -> None:
     aside = path.with_name(path.name + BROKEN)
     handle = os.open(aside, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        _write_all(handle, b"".join(line.data + b"\n" for line in broken))
+        write_all(handle, b"".join(line.data + b"\n" for line in broken))
         os.fsync(handle)
     finally:
         os.close(handle)
@@ -154,23 +142,9 @@ def _rewrite(path: Path, lines: list[RawLine]) -> None:
     fresh = path.with_name(f".{path.name}.repaired")
     handle = os.open(fresh, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, 0o644)
     try:
-        _write_all(handle, b"".join(line.data + b"\n" for line in lines))
+        write_all(handle, b"".join(line.data + b"\n" for line in lines))
         os.fsync(handle)
     finally:
         os.close(handle)
     fresh.replace(path)
-    _sync_folder(path.parent)
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    """Write in one call where the system lets it; a disk that is full takes a part first."""
-    while data:
-        data = data[os.write(handle, data) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_folder(path.parent)

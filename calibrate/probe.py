@@ -42,8 +42,9 @@ def probe_all(crew: Crew, task: Task) -> Probed:
         InputError: a rank has no usable device, or not the same one as rank 0.
         RunEndedError: a rank is gone.
     """
-    began = crew.now()
     crew.board.post(task_name(task.number), task.model_dump_json())
+    crew.await_starts()
+    began = crew.now()
     answers = [probe_here(crew, task)]
     seconds = crew.now() - began
     answers += _others(crew)
@@ -62,6 +63,7 @@ def probe_all(crew: Crew, task: Task) -> Probed:
 
 def probe_here(crew: Crew, task: Task) -> Answer:
     """Return what this rank's device is, and post it for rank 0."""
+    crew.await_starts()
     facts, report = _ask(crew, task)
     host = crew.identity.host
     if facts is not None and report.ending is Ending.DONE:

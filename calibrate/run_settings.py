@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from calibrate.crew import Patience
+from calibrate.spawn import COMMAND
 
 DeviceName = Literal["", "cpu", "cuda"]
 BACKENDS = {"cuda": "nccl", "cpu": "gloo"}
@@ -34,8 +34,10 @@ class RunSettings:
     retry: bool = False
     """Whether points that timed out or failed in an earlier run are measured again."""
     patience: Patience = field(default_factory=Patience)
-    worker: tuple[str, ...] = (sys.executable, "-m", "calibrate.measure_worker")
+    worker: tuple[str, ...] = COMMAND
     """Command line of a worker."""
+    forked: bool = True
+    """Whether one process reads torch and forks the workers, where the system lets it."""
 
     @property
     def made_by(self) -> str:

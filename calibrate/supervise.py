@@ -1,8 +1,8 @@
 """A run of measurements as one rank's supervisor does it, from the first look to the last record.
 
 Every process that torchrun, srun or a person starts is a supervisor. It never touches the device:
-it starts a worker a batch, watches it, and outlives whatever becomes of it. Supervisors talk over
-a board; rank 0 decides, the others follow.
+it starts a worker a batch, watches it, and outlives whatever becomes of it. A server beside it has
+read torch and forks the workers. Supervisors talk over a board; rank 0 decides, the others follow.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 from calibrate.board import Board, BoardGoneError, LocalBoard, host_name, left_name
 from calibrate.crew import Crew
-from calibrate.folder_lock import lock_folder
 from calibrate.follow import END, follow
+from calibrate.fork_server import can_fork, start_server
 from calibrate.identity import Identity, read_identity
 from calibrate.journal import JOURNAL
 from calibrate.lead_run import lead_run
@@ -26,9 +27,11 @@ from calibrate.pulse import InterruptedRunError, Pulse, RunEndedError
 from calibrate.run_events import Event
 from calibrate.run_settings import RunSettings
 from calibrate.signals import ending_signals, exit_code_of
+from calibrate.spawn import AtOnce, Spawn, Starts, executed
 from calibrate.worker_messages import Job
 from calibrate.worker_process import WorkerProcess, start_worker
 from simulator.errors import EXIT_FAILED, Problem, TraincastError
+from simulator.folder_lock import lock_folder
 
 LOGS = "logs"
 _GOODBYE_SECONDS = 10.0
@@ -57,26 +60,43 @@ def supervise(
     """
     identity = read_identity(environment)
     adopt_orphans()
-    with ending_signals(environment) as interrupted:
+    with ending_signals(environment) as interrupted, _starts(settings, identity) as starts:
         try:
             board = _board(identity, settings)
         except BoardGoneError as error:
             reason = f"{identity.name} does not reach the store that rank 0 or torchrun holds"
             raise _stopped(settings, f"{reason}: {error}") from error
-        crew = _crew(identity, board, settings, interrupted)
+        crew = _crew(identity, board, settings, interrupted, starts)
         with _telling(crew, settings):
             board.post(host_name(identity.rank), identity.host)
             if crew.leads:
-                yield from _lead(crew, settings)
+                yield from _lead(crew, settings, starts.spawn)
             else:
                 follow(crew)
 
 
-def _lead(crew: Crew, settings: RunSettings) -> Iterator[Event]:
+@contextmanager
+def _starts(settings: RunSettings, identity: Identity) -> Iterator[Starts]:
+    """Give what starts workers; a server for it is started first, as it takes seconds."""
+    if not settings.forked or not can_fork():
+        yield AtOnce(spawn=executed(settings.worker))
+        return
+    if identity.world.size > 1:
+        # This process reads torch too, for its store: before the fork, so that it is read once.
+        import_module("calibrate.measure_rendezvous")
+    log = Path(settings.folder, LOGS, f"server-rank{identity.rank}.log")
+    server = start_server(settings.worker, log)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def _lead(crew: Crew, settings: RunSettings, spawn: Spawn) -> Iterator[Event]:
     lock = lock_folder(settings.folder)
     try:
         # Workers inherit the lock: the folder is free only when the last of them is gone.
-        start = _starter(settings, inherit=(lock.handle,))
+        start = _starter(settings, spawn, inherit=(lock.handle,))
         yield from lead_run(replace(crew, start=start), settings, lock.notes)
         _await_others(crew)
     finally:
@@ -92,7 +112,11 @@ def _board(identity: Identity, settings: RunSettings) -> Board:
 
 
 def _crew(
-    identity: Identity, board: Board, settings: RunSettings, interrupted: Callable[[], str]
+    identity: Identity,
+    board: Board,
+    settings: RunSettings,
+    interrupted: Callable[[], str],
+    starts: Starts,
 ) -> Crew:
     pulse = Pulse(
         identity=identity,
@@ -107,16 +131,19 @@ def _crew(
         board=board,
         pulse=pulse,
         now=time.monotonic,
-        start=_starter(settings, inherit=()),
+        start=_starter(settings, starts.spawn, inherit=()),
+        starts=starts,
         patience=settings.patience,
         journal=str(settings.folder / JOURNAL),
     )
 
 
-def _starter(settings: RunSettings, inherit: Sequence[int]) -> Callable[[Job, str], WorkerProcess]:
+def _starter(
+    settings: RunSettings, spawn: Spawn, inherit: Sequence[int]
+) -> Callable[[Job, str], WorkerProcess]:
     def start(job: Job, name: str) -> WorkerProcess:
         log = Path(settings.folder, LOGS, f"{name}.log")
-        return start_worker(job, log, command=settings.worker, inherit=inherit)
+        return start_worker(job, log, spawn=spawn, inherit=inherit)
 
     return start
 

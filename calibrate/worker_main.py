@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 
 from calibrate.orphans import die_with_parent, start_warden
+from calibrate.serve_workers import SERVE, serve
 from calibrate.work import failure
 from calibrate.worker_messages import Job, Message
 
@@ -21,13 +22,15 @@ _WAIT_SECONDS = 10.0
 """Between the report of an error and the exit that other ranks would take for the cause."""
 
 
-def run_worker(do_job: Callable[[Job, Say], None]) -> int:
+def run_worker(do_job: Callable[[Job, Say], None], preload: Callable[[], None]) -> int:
     """Do the job on standard input and return the exit code.
 
-    The number of the pipe for messages is the last argument of the command line. To be called
-    before anything has started a thread.
+    The last argument of the command line is the number of the pipe for messages. After `--serve`
+    it is a socket's: this process then forks the workers, and `preload` reads what they need. To
+    be called before anything has started a thread.
     """
-    pipe = int(sys.argv[-1])
+    number = int(sys.argv[-1])
+    pipe = serve(number, preload) if sys.argv[-2] == SERVE else number
     job = Job.model_validate_json(_first_line())
     die_with_parent(job.parent)
     start_warden(_STDIN, close=(pipe,))

@@ -6,20 +6,17 @@ import contextlib
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from calibrate.nccl_choice import NCCL, debug_variables
 from calibrate.orphans import end_group
+from calibrate.spawn import Child, Handles, Spawn
 from calibrate.worker_messages import MESSAGE, Job, Message
 from simulator.errors import InputError, Problem
 
-COMMAND = (sys.executable, "-m", "calibrate.measure_worker")
-"""The number of the pipe for messages comes last."""
 STOPPED = "stopped"
 LAST_LINES = 8
 """Of a log, as many as a stack of this program needs."""
@@ -35,10 +32,13 @@ _CHUNK = 65536
 class WorkerProcess:
     """A running worker; `end` must be called, and leaves nothing of it."""
 
-    process: subprocess.Popen[bytes]
+    process: Child
     log: Path
     log_start: int
+    job: int
+    """Pipe by whose end it knows that this process is gone."""
     pipe: int
+    """Of its messages."""
     memory_kills: int
     """Of the system since it was booted, when this worker was started."""
     rest: bytes = field(default=b"")
@@ -83,9 +83,7 @@ class WorkerProcess:
     def end(self) -> bool:
         """Kill it and all that it has started; return whether the kernel has let go of them."""
         gone = end_group(self.process.pid, _END_SECONDS)
-        if self.process.stdin:
-            with contextlib.suppress(OSError):
-                self.process.stdin.close()
+        os.close(self.job)
         os.close(self.pipe)
         if gone:
             self.process.wait()
@@ -93,40 +91,41 @@ class WorkerProcess:
 
 
 def start_worker(
-    job: Job, log: Path, *, command: Sequence[str] = COMMAND, inherit: Sequence[int] = ()
+    job: Job, log: Path, *, spawn: Spawn, inherit: Sequence[int] = ()
 ) -> WorkerProcess:
     """Start a worker and give it its job; `inherit` are descriptors that it keeps open.
 
     Raises:
         InputError: the log cannot be written.
-        OSError: no process can be started.
     """
     reading, writing = os.pipe()
+    taking, giving = os.pipe()
     os.set_blocking(reading, False)
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
-            process = subprocess.Popen(
-                [*command, str(writing)],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                pass_fds=(writing, *inherit),
-                start_new_session=True,
-                env={**_environment(os.environ), **_nccl_choice(job, log)},
-            )
             start = output.tell()
+            handles = Handles(
+                job=taking, log=output.fileno(), messages=writing, inherit=tuple(inherit)
+            )
+            process = spawn(handles, _nccl_choice(job, log))
     except OSError as error:
         os.close(reading)
+        os.close(giving)
         rule = f"cannot be written, or no worker started: {(error.strerror or '').lower()}"
         raise InputError(Problem(where=str(log), rule=rule)) from error
     finally:
         os.close(writing)
-    worker = WorkerProcess(
-        process=process, log=log, log_start=start, pipe=reading, memory_kills=_memory_kills()
+        os.close(taking)
+    _hand_over(giving, job)
+    return WorkerProcess(
+        process=process,
+        log=log,
+        log_start=start,
+        job=giving,
+        pipe=reading,
+        memory_kills=_memory_kills(),
     )
-    _hand_over(process, job)
-    return worker
 
 
 def last_lines(log: Path, start: int = 0) -> tuple[str, ...]:
@@ -141,21 +140,12 @@ def last_lines(log: Path, start: int = 0) -> tuple[str, ...]:
     return tuple(line for line in lines if line)[-LAST_LINES:]
 
 
-def _hand_over(process: subprocess.Popen[bytes], job: Job) -> None:
+def _hand_over(pipe: int, job: Job) -> None:
     """Write the job and leave the pipe open: its end tells the worker that this process is gone."""
-    assert process.stdin is not None
+    data = job.model_dump_json().encode() + b"\n"
     with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(job.model_dump_json().encode() + b"\n")
-        process.stdin.flush()
-
-
-def _environment(own: Mapping[str, str]) -> dict[str, str]:
-    """Return the worker's environment: it finds this program where this process has found it."""
-    here = str(Path(__file__).resolve().parents[1])
-    paths = own.get("PYTHONPATH", "")
-    known = here in paths.split(os.pathsep) or Path(here).name == "site-packages"
-    extended = paths if known else os.pathsep.join(filter(None, (paths, here)))
-    return {**own, **({"PYTHONPATH": extended} if extended else {})}
+        while data:
+            data = data[os.write(pipe, data) :]
 
 
 def _nccl_choice(job: Job, log: Path) -> dict[str, str]:

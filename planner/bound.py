@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from planner.mixed_bound import mixed_bound
 from planner.passes import Passes
 from simulator.api import Forecaster
+from simulator.cost.step_costs import OVER_CHUNKS
 from simulator.parallel.layout import DataParallel, ParallelLayout, Placement
 from simulator.parallel.program import StepProgram
 from simulator.parallel.segments import WHOLE_CHUNK, Chunk
@@ -23,29 +25,42 @@ def step_time_bound(forecaster: Forecaster, layout: ParallelLayout) -> float:
     work of one of its streams. Equal to it where stages are alike, transfers cost nothing and no
     parameters are gathered in every pass.
     """
+    if forecaster.mixed is not None:
+        return mixed_bound(forecaster, layout) * (1 - ROUNDING)
     return _Bound(forecaster, forecaster.program(layout)).seconds() * (1 - ROUNDING)
 
 
 def quick_bound(forecaster: Forecaster, layout: ParallelLayout) -> float:
     """Return seconds that a step of a legal layout takes at least, at a part of that price again.
 
-    It is what one stage computes, and around it the passes over the places before that stage, which
-    the first micro-batch makes before it and the last one behind it. 0 where weight gradients are
-    put off, or a stage holds places of both ways.
+    It is what one stage computes. Where places follow each other round the stages and backward
+    passes are whole, it is with the passes over the places before that stage around it, which the
+    first micro-batch makes before it and the last one behind it.
     """
+    if forecaster.mixed is not None:
+        return mixed_bound(forecaster, layout) * (1 - ROUNDING)
     program, shape = forecaster.program(layout), layout.pipeline
-    if shape.placement is not Placement.LOOP or _splits(program):
-        return 0.0
+    goes_round = shape.placement is Placement.LOOP and not _splits(program)
     distinct = {id(chunk): chunk for chunk in program.chunks}
-    pairs = {i: forecaster.costs.segment(program, c.whole) for i, c in distinct.items()}
-    seconds = {i: forward.seconds + backward.seconds for i, (forward, backward) in pairs.items()}
+    seconds = {i: _least_work(forecaster, program, chunk) for i, chunk in distinct.items()}
     work = [seconds[id(chunk)] for chunk in program.chunks]
     found = before = 0.0
     for stage in range(shape.pp):
-        own = sum(work[stage :: shape.pp])
-        found = max(found, before + own * program.micro_batches)
-        before += work[stage]
+        own = sum([work[place] for place in shape.places_of(stage)])
+        found = max(found, before + own * program.micro_batches * shape.way / shape.places)
+        before += work[stage] if goes_round else 0.0
     return found * (1 - ROUNDING)
+
+
+def _least_work(forecaster: Forecaster, program: StepProgram, chunk: Chunk) -> float:
+    """Return seconds of both passes over a chunk, however the backward pass is run."""
+    forward, backward = forecaster.costs.segment(program, chunk.whole)
+    back = backward.seconds
+    if _splits(program):
+        back = min(
+            back, sum(c.seconds for c in forecaster.costs.split_segment(program, chunk.whole))
+        )
+    return forward.seconds + back
 
 
 def _splits(program: StepProgram) -> bool:
@@ -63,6 +78,8 @@ class _Bound:
         self.program = program
         self.shape: GraphShape = graph_shape(program, averages=True)
         self.splits = _splits(program)
+        self.carried: dict[int, float] = {}
+        self.known: dict[tuple[WorkKind, int, int], float] = {}
 
     def seconds(self) -> float:
         shape = self.shape
@@ -140,13 +157,20 @@ class _Bound:
         shape = self.shape
         if shape.sync is not Sync.EVERY_PASS:
             return 0.0
-        once = 0.0
-        for place in shape.pipeline.places_of(stage):
-            for segment in range(shape.segments[place]):
-                once += self._work(WorkKind.REDUCE, place, segment=segment)
-                if shape.gathers:
-                    once += 2 * self._work(WorkKind.GATHER, place, segment=segment)
+        once = sum(self._carried(place) for place in shape.pipeline.places_of(stage))
         return once * shape.micro_batches
+
+    def _carried(self, place: int) -> float:
+        """What one pass each way over a place puts on the data stream; of like chunks the same."""
+        key = id(self.program.chunks[place])
+        if key not in self.carried:
+            once = 0.0
+            for segment in range(self.shape.segments[place]):
+                once += self._work(WorkKind.REDUCE, place, segment=segment)
+                if self.shape.gathers:
+                    once += 2 * self._work(WorkKind.GATHER, place, segment=segment)
+            self.carried[key] = once
+        return self.carried[key]
 
     def _tied(self, stage: int) -> float:
         """The embedding's gradient, for which only the first and the last stage wait."""
@@ -165,5 +189,12 @@ class _Bound:
         return seconds + tail / steps
 
     def _work(self, kind: WorkKind, place: int, *, segment: int = WHOLE_CHUNK) -> float:
-        work = Work(kind, self.shape.pipeline.stage(place), place, segment)
-        return self.costs.work(self.program, work).seconds
+        """Seconds of a work; over like chunks those of gradients and parameters are the same."""
+        key = (kind, id(self.program.chunks[place]), segment)
+        found = self.known.get(key)
+        if found is None:
+            work = Work(kind, self.shape.pipeline.stage(place), place, segment)
+            found = self.costs.work(self.program, work).seconds
+            if kind in OVER_CHUNKS:
+                self.known[key] = found
+        return found

@@ -1,17 +1,29 @@
-"""What a plan says: plain records, and the same as JSON and as rows of a table."""
+"""What a plan says, as plain records."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
+from planner.variants import OWN, Varied
+from simulator.aims import LayoutChoice, Objective
 from simulator.parallel.checks import Reason
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import Breakdown, Category, Provenance
 
-_INDENT = 2
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chance:
+    """What joint draws of the uncertain constants say of a layout among those compared."""
+
+    best: float
+    """Share of the draws in which it is the best by the objective."""
+    regret: float
+    """Mean over the draws of its objective over that of the best, minus 1."""
+    low: float
+    """10th percentile of its step time, seconds."""
+    high: float
+    """90th percentile of its step time, seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +31,7 @@ class PlannedLayout:
     """One layout of the answer with its forecast."""
 
     rank: int
-    """1 is the fastest."""
+    """1 is the best."""
     layout: ParallelLayout
     simulated: bool
     """Whether the event engine played it; else the forecast is the estimate without contention."""
@@ -39,6 +51,55 @@ class PlannedLayout:
     """Reserved bytes of the fullest stage."""
     breakdown: Breakdown
     """Seconds of the busiest stage by category."""
+    varied: Varied = OWN
+    """What its job and cluster differ in from the scenario's."""
+    accelerators: int = 0
+    """Of its cluster."""
+    days: float | None = None
+    """For all of the job's tokens, without failures; None where it has none."""
+    cost: float | None = None
+    """Of the run in `Plan.currency`, or of a million tokens; None where there is no price."""
+    energy: float = 0.0
+    """Joules of the run, or of a million tokens: accelerators and hosts, cooling apart."""
+    chance: Chance | None = None
+    """None where the constants were not drawn, or the layout was not among those compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontLayout:
+    """A layout that no other is as good as in both of two objectives, at its estimate."""
+
+    layout: ParallelLayout
+    varied: Varied
+    values: tuple[float, float]
+    """By the two objectives: seconds a step, days, money and joules as of a layout, bytes."""
+    step_time: float
+    """Estimated without contention, seconds."""
+    accelerators: int
+    peak_memory: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """Every layout that no other is as good as in both of two objectives."""
+
+    objectives: tuple[Objective, Objective]
+    layouts: tuple[FrontLayout, ...]
+    """By the first objective, best first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """How the uncertain constants were drawn, and by what they were taken to be off."""
+
+    draws: int
+    seed: int
+    compared: int
+    """Layouts."""
+    sources: Mapping[str, float]
+    """Source of error -> standard deviation of the log of its factor."""
+    origins: Mapping[str, str]
+    """Where each of them comes from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +127,19 @@ class NearMiss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """Something that was tried by itself where nothing fits."""
+
+    what: str
+    fits: bool
+    """Whether anything fits then."""
+    layout: ParallelLayout | None
+    """A layout that does, or the one that needs least; None where none is legal."""
+    peak_memory: float | None
+    """Its reserved bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
     """How many layouts each part of the search saw."""
 
@@ -78,6 +152,9 @@ class Searched:
     """Those whose step time had to be computed exactly."""
     simulated: int
     """Those played by the event engine: the best, and all that could have been it."""
+    gap: float | None = None
+    """Where the search was cut short: part of the best estimated value by which any other layout
+    could be better at most; None where it went to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +192,8 @@ class Plan:
     """Where nothing fits: the layouts that come closest."""
     hints: tuple[str, ...] = ()
     """Where nothing fits: what the search table leaves out that would need less memory."""
+    remedies: tuple[Remedy, ...] = ()
+    """Where nothing fits: the hints and changes of the cluster, each tried by itself."""
     bottleneck: str = ""
     """What most of the best layout's step goes into."""
     runner_up: Mapping[Category, float] | None = None
@@ -123,6 +202,20 @@ class Plan:
     """The same in words."""
     run: RunTotals | None = None
     """None where the job has no tokens, or there is no layout."""
+    objective: Objective = Objective.STEP_TIME
+    """What the best layout has least of."""
+    choice: LayoutChoice = LayoutChoice.CENTRE
+    """How the first was chosen among the best."""
+    reason: str = ""
+    """Why the first layout is the first, in words."""
+    currency: str = ""
+    """Of costs."""
+    beyond: str = ""
+    """In words, where layouts fit and none keeps to `search.max_days` or `search.max_cost`."""
+    front: Front | None = None
+    """None where the search table asks for none."""
+    drawn: Drawn | None = None
+    """None where the constants were not drawn."""
     warnings: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     provenance: Provenance
@@ -131,98 +224,3 @@ class Plan:
     def found(self) -> bool:
         """Whether any layout fits."""
         return bool(self.layouts)
-
-
-def to_json(plan: Plan) -> str:
-    """Return a plan as JSON with finite numbers only; sizes in bytes, times in seconds."""
-    return json.dumps(plan_table(plan), indent=_INDENT, allow_nan=False)
-
-
-def plan_table(plan: Plan) -> dict[str, Any]:
-    """Return what `to_json` writes, as plain dictionaries and lists."""
-    return {
-        "title": plan.title,
-        "world_size": plan.world_size,
-        "layouts": [_layout_entry(entry) for entry in plan.layouts],
-        "searched": asdict(plan.searched),
-        "rejected": {reason.value: count for reason, count in plan.rejected.items()},
-        "examples": {reason.value: text for reason, text in plan.examples.items()},
-        "memory_limit_bytes": plan.memory_limit,
-        "memory_capacity_bytes": plan.memory_capacity,
-        "nearest": [_near_entry(miss) for miss in plan.nearest],
-        "hints": list(plan.hints),
-        "bottleneck": plan.bottleneck,
-        "runner_up_extra_s": None if plan.runner_up is None else _by_name(plan.runner_up),
-        "runner_up_lost": plan.runner_up_lost,
-        "run": None if plan.run is None else asdict(plan.run),
-        "warnings": list(plan.warnings),
-        "assumptions": list(plan.assumptions),
-        "provenance": {**asdict(plan.provenance), "warnings": list(plan.provenance.warnings)},
-    }
-
-
-def to_rows(plan: Plan) -> list[dict[str, Any]]:
-    """Return one flat row a layout, best first, for a CSV file or a data frame.
-
-    Fields that no layout sets have no column; one that only others set is empty.
-    """
-    rows = []
-    for entry in plan.layouts:
-        nested = _layout_entry(entry)
-        layout, seconds = nested.pop("layout"), nested.pop("breakdown_s")
-        named = {f"{category}_s": value for category, value in seconds.items()}
-        rows.append({"rank": nested.pop("rank"), **layout, **nested, **named})
-    columns = dict.fromkeys(column for row in rows for column in row)
-    return [{column: _cell(row.get(column, "")) for column in columns} for row in rows]
-
-
-def _cell(value: Any) -> Any:
-    """Return a value as one cell: lists in one word."""
-    return "+".join(map(str, value)) if isinstance(value, list) else value
-
-
-def layout_table(layout: ParallelLayout) -> dict[str, Any]:
-    """Return a layout by Megatron's names; what it leaves to a default is filled in."""
-    table = layout.model_dump(mode="json", exclude_none=True)
-    experts = {"etp": layout.expert_tp} if layout.ep > 1 else {}
-    return {**table, **experts, "schedule": layout.effective_schedule.value}
-
-
-def _layout_entry(entry: PlannedLayout) -> dict[str, Any]:
-    return {
-        "rank": entry.rank,
-        "layout": layout_table(entry.layout),
-        "simulated": entry.simulated,
-        "step_time_s": entry.step_time,
-        "low": entry.low,
-        "high": entry.high,
-        "estimate_s": entry.estimate,
-        "tokens_per_s": entry.tokens_per_second,
-        "mfu": entry.mfu,
-        "peak_memory_bytes": entry.peak_memory,
-        "exposed_communication_s": entry.breakdown.exposed_communication,
-        "bubble_s": entry.breakdown.bubble,
-        "busiest_stage": entry.breakdown.stage,
-        "breakdown_s": _by_name(entry.breakdown.seconds),
-    }
-
-
-def _near_entry(miss: NearMiss) -> dict[str, Any]:
-    return {
-        "layout": layout_table(miss.layout),
-        "peak_memory_bytes": miss.peak_memory,
-        "stages": [
-            {
-                "stage": stage.stage,
-                "peak_memory_bytes": stage.peak,
-                "over_bytes": stage.over,
-                "largest": stage.largest,
-                "moment": stage.moment,
-            }
-            for stage in miss.stages
-        ],
-    }
-
-
-def _by_name(seconds: Mapping[Category, float]) -> dict[str, float]:
-    return {category.value: value for category, value in seconds.items()}

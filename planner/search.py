@@ -9,6 +9,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
 from planner.bound import quick_bound, step_time_bound
+from planner.budget import Budget
 from planner.feasible import LayoutKey, layout_key
 from simulator.api import Forecaster
 from simulator.parallel.layout import ParallelLayout
@@ -31,6 +32,9 @@ class Found:
 
     best: tuple[Ranked, ...]
     estimated: int
+    least_open: float | None = None
+    """Where the search was cut short: seconds that every layout which it left open takes at
+    least."""
 
 
 def fastest(
@@ -38,18 +42,23 @@ def fastest(
     layouts: Iterable[ParallelLayout],
     count: int,
     settled: Callable[[int], None] = lambda _: None,
+    budget: Budget | None = None,
 ) -> Found:
     """Return the `count` layouts of least estimated step time: exactly those of a full evaluation.
 
     Layouts are estimated in order of their lower bound, until that of the next is above the
     `count`-th best estimate, which then no other can beat. A quick bound, which is never above the
     close one, says for which of them the close one is needed. `settled` is told how many are done.
+    Once the budget is spent the best so far are returned, at least one.
     """
+    budget = budget or Budget()
     queue = [(quick_bound(forecaster, x), layout_key(x), False, x) for x in layouts]
     heapify(queue)
     best: list[Ranked] = []
     estimated = 0
     while queue and not (len(best) == count and queue[0][0] > best[-1].seconds):
+        if best and budget.spent:
+            return Found(best=tuple(best), estimated=estimated, least_open=queue[0][0])
         bound, key, is_close, layout = queue[0]
         if not is_close:
             close = max(bound, step_time_bound(forecaster, layout))
@@ -59,5 +68,6 @@ def fastest(
         insort(best, Ranked(forecaster.step_time(layout), key, layout))
         del best[count:]
         estimated += 1
+        budget.count()
         settled(estimated)
     return Found(best=tuple(best), estimated=estimated)

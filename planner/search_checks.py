@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from planner.axes import schedules
+from planner.axes import divisors, schedules
 from planner.refusals import no_choice
 from simulator.errors import Problem
 from simulator.parallel.checks import violations
-from simulator.parallel.layout import ContextExchange, ParallelLayout, Recompute, ScheduleName
-from simulator.scenario import Scenario
+from simulator.parallel.layout import Axis, ContextExchange, ParallelLayout, Recompute, ScheduleName
+from simulator.scenario import Scenario, SearchFile
 
 _BATCH = "job.global_batch_size"
+_EXPERT_AXES = (Axis.EXPERT, Axis.EXPERT_TENSOR, Axis.EXPERT_DATA)
+_MAY_BE_EMPTY = frozenset(key for key, value in SearchFile() if value == ())
 _WARMS_UP = (ScheduleName.ONE_F_ONE_B, ScheduleName.INTERLEAVED)
 
 
@@ -22,11 +24,12 @@ def search_problems(scenario: Scenario) -> Iterator[Problem]:
 
     A list of which one entry can be used is no mistake: the others count as rejected.
     """
-    empty = [key for key, value in scenario.file.search if value == ()]
+    empty = [key for key, value in scenario.file.search if value == () and key not in _MAY_BE_EMPTY]
     yield from (no_choice(scenario, key) for key in empty)
     if not empty:
         found = [
             *_tensor(scenario),
+            *_replicas(scenario),
             *_experts(scenario),
             *_exchanges(scenario),
             *_recomputation(scenario),
@@ -56,6 +59,21 @@ def _tensor(scenario: Scenario) -> Iterator[Problem]:
     if search.tp is not None and search.max_tp is not None and min(search.tp) > search.max_tp:
         rule = f"must have an entry of at most max_tp = {search.max_tp}"
         yield _unused("tp", search.tp, rule, f"max_tp = {max(search.tp)}, or leave one of them out")
+
+
+def _replicas(scenario: Scenario) -> Iterator[Problem]:
+    search, world = scenario.file.search, scenario.world_size
+    sizes = ", ".join(map(str, divisors(world)))
+    if search.dp is not None and all(world % dp for dp in search.dp):
+        rule = f"must have an entry that divides the {world} accelerators"
+        yield _unused("dp", search.dp, rule, f"of {sizes}")
+    if world % search.dp_multiple_of:
+        rule = f"dp divides the {world} accelerators, and so does what it is a multiple of"
+        yield _unused("dp_multiple_of", search.dp_multiple_of, rule, f"of {sizes}")
+    experts = [axis for axis in search.within_domain if axis in _EXPERT_AXES]
+    if experts and scenario.model.spec.moe is None:
+        rule = "a dense model has no experts"
+        yield _unused("within_domain", tuple(experts), rule, "leave them out")
 
 
 def _experts(scenario: Scenario) -> Iterator[Problem]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from planner.axes import AXES, Choice, Mesh, depths, options, tensor_sizes
+from planner.constraints import constraint_rules
 from planner.refusals import contradiction, not_whole, too_many
 from planner.search_checks import search_problems
 from simulator.errors import InputError, Problem
@@ -18,30 +20,77 @@ from simulator.parallel.layout import ParallelLayout
 from simulator.scenario import Scenario
 
 MAX_STEPS = 1_000_000
-"""Choices looked at before a search is refused as too wide; GPT-3 on 1,024 A100 takes 3,300,
-DeepSeek-V3 on 2,048 H100 250,000."""
+"""Choices looked at, and legal layouts, before a search is refused as too wide; GPT-3 on 1,024 A100
+has 5,700 layouts, DeepSeek-V3 on 2,048 H100 68,000."""
 
 _PLAIN = ParallelLayout()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch(NamedTuple):
+    """What is open behind a choice at one axis: the legal choices at the next, and so on.
+
+    Branches that are alike are one object, so that a space takes little more than its axes.
+    """
+
+    open: tuple[tuple[Choice, Branch], ...]
+    """Legal choices with what is open behind each; none behind the last axis."""
+    legal: int
+    """Layouts."""
+    rejected: Mapping[Reason, int]
+
+
+_LEAF = Branch(open=(), legal=1, rejected={})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Space:
     """The layouts of a scenario, and those that break a rule.
 
     One count is one layout: a combination of the fields of `planner.axes.AXES`. It counts once,
     under the first rule it breaks, where a world size that does not divide comes first, and then
-    `simulator.parallel.checks.RULES`, those whose fields are chosen early before the others; so
-    that `considered` is the number of `layouts` plus all of `rejected`. A branch that is refused as
-    a whole counts with all its combinations. Where tp x pp x cp leaves no whole dp, or dp does not
-    divide the batch, there is one micro-batch size to count.
+    `simulator.parallel.checks.RULES`, those whose fields are chosen early before the others, and
+    what the search table forbids; so that `considered` is `legal` plus all of `rejected`. A branch
+    that is refused as a whole counts with all its combinations. Where tp x pp x cp leaves no whole
+    dp, or dp does not divide the batch, there is one micro-batch size to count.
     """
 
-    considered: int
-    layouts: tuple[ParallelLayout, ...]
-    """The legal ones, in a fixed order."""
+    meshes: tuple[Branch, ...]
+    """For each tp x pp x cp x dp the layouts, whose first choice it is."""
     rejected: Mapping[Reason, int]
     examples: Mapping[Reason, Problem]
     """For each reason the first case met, with its legal alternatives."""
+
+    @property
+    def considered(self) -> int:
+        """Legal layouts and those that break a rule."""
+        return self.legal + sum(self.rejected.values())
+
+    @cached_property
+    def legal(self) -> int:
+        """Layouts that break no rule."""
+        return sum(mesh.legal for mesh in self.meshes)
+
+    @cached_property
+    def layouts(self) -> tuple[ParallelLayout, ...]:
+        """The legal ones, in a fixed order."""
+        plain = dict(_PLAIN)
+        found = (fields for mesh in self.meshes for fields in _leaves(mesh, plain))
+        return tuple(map(ParallelLayout.of_checked, found))
+
+
+def plain_fields() -> Choice:
+    """Return what a layout has in the fields that no axis chooses."""
+    return dict(_PLAIN)
+
+
+def _leaves(branch: Branch, chosen: Choice) -> Iterator[Choice]:
+    """Yield the fields of every layout of a branch."""
+    for choice, behind in branch.open:
+        fields = chosen | choice
+        if behind is _LEAF:
+            yield fields
+        else:
+            yield from _leaves(behind, fields)
 
 
 def enumerate_layouts(scenario: Scenario) -> Space:
@@ -62,14 +111,20 @@ def enumerate_layouts(scenario: Scenario) -> Space:
 
 
 class _Walk:
-    """Owns the counts of one enumeration."""
+    """Owns the counts of one enumeration.
+
+    A branch depends on the choices before it only through those that its rules read: branches that
+    are equal in these are walked once.
+    """
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.rejected: dict[Reason, int] = {}
         self.examples: dict[Reason, Problem] = {}
-        self.layouts: list[ParallelLayout] = []
-        self.levels = [[_Tested(rule) for rule in rules] for rules in rules_by_axis()]
+        rules = rules_by_axis(constraint_rules(scenario))
+        self.levels = [[_Tested(rule) for rule in each] for each in rules]
+        self.reads = [_values(fields) for fields in _read_behind(rules)]
+        self.known: dict[tuple[Any, ...], Branch] = {}
         self.steps = 0
 
     def run(self) -> Space:
@@ -79,32 +134,41 @@ class _Walk:
         sizes = tensor_sizes(self.scenario), depths(self.scenario), search.cp
         if prod(map(len, sizes)) > MAX_STEPS:
             raise InputError(too_many(self.scenario, MAX_STEPS))
-        for tp, pp, cp in product(*sizes):
-            self._mesh(tp, pp, cp)
-        considered = len(self.layouts) + sum(self.rejected.values())
-        if not considered:
-            raise InputError(contradiction(self.scenario))
-        return Space(
-            considered=considered,
-            layouts=tuple(self.layouts),
-            rejected={
-                reason: self.rejected[reason] for reason in Reason if reason in self.rejected
-            },
+        meshes = [self._mesh(tp, pp, cp) for tp, pp, cp in product(*sizes)]
+        found = Space(
+            meshes=tuple(mesh for mesh in meshes if mesh.legal),
+            rejected=_added(mesh.rejected for mesh in meshes),
             examples=self.examples,
         )
+        if not found.considered:
+            raise InputError(contradiction(self.scenario))
+        if found.legal > MAX_STEPS:
+            raise InputError(too_many(self.scenario, MAX_STEPS))
+        return found
 
-    def _mesh(self, tp: int, pp: int, cp: int) -> None:
+    def _mesh(self, tp: int, pp: int, cp: int) -> Branch:
         world, ranks = self.scenario.world_size, tp * pp * cp
         mesh = Mesh(tp=tp, pp=pp, cp=cp, dp=max(1, world // ranks))
         choices = options(self.scenario, mesh)
         if world % ranks:
-            self._refuse(not_whole(world, tp, pp, cp), choices)
-        else:
-            self._descend(0, dict(_PLAIN), [[mesh.choice()], *choices])
+            return _closed(self._refused(not_whole(world, tp, pp, cp), choices))
+        self.known.clear()
+        return self._branch(0, dict(_PLAIN), [[mesh.choice()], *choices])
 
-    def _descend(self, axis: int, chosen: Choice, choices: list[list[Choice]]) -> None:
+    def _branch(self, axis: int, chosen: Choice, choices: list[list[Choice]]) -> Branch:
+        """Return what is open from one axis on."""
+        if axis == len(choices):
+            return _LEAF
+        key = (axis, self.reads[axis](chosen))
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._walked(axis, chosen, choices)
+        return found
+
+    def _walked(self, axis: int, chosen: Choice, choices: list[list[Choice]]) -> Branch:
         """Choose at one axis, and at those behind it where no rule is broken."""
-        rest = choices[axis + 1 :]
+        opened: list[tuple[Choice, Branch]] = []
+        rejected: list[Mapping[Reason, int]] = []
         for choice in choices[axis]:
             self.steps += 1
             if self.steps > MAX_STEPS:
@@ -112,11 +176,14 @@ class _Walk:
             fields = chosen | choice
             broken = self._broken(axis, fields)
             if broken is not None:
-                self._refuse(broken, rest)
-            elif rest:
-                self._descend(axis + 1, fields, choices)
-            else:
-                self.layouts.append(ParallelLayout.of_checked(fields))
+                rejected.append(self._refused(broken, choices[axis + 1 :]))
+                continue
+            behind = self._branch(axis + 1, fields, choices)
+            rejected.append(behind.rejected)
+            if behind.legal:
+                opened.append((choice, behind))
+        legal = sum(behind.legal for _, behind in opened)
+        return Branch(open=tuple(opened), legal=legal, rejected=_added(rejected))
 
     def _broken(self, axis: int, fields: Choice) -> Violation | None:
         """Return what the fields break first of the rules that can be tested at one axis."""
@@ -130,20 +197,54 @@ class _Walk:
                 return broken
         return None
 
-    def _refuse(self, broken: Violation, choices: list[list[Choice]]) -> None:
+    def _refused(
+        self, broken: Violation, choices: Sequence[Sequence[Choice]]
+    ) -> Mapping[Reason, int]:
         count = prod(len(choice) for choice in choices)
-        if count:
-            self.rejected[broken.reason] = self.rejected.get(broken.reason, 0) + count
-            self.examples.setdefault(broken.reason, broken.problem)
+        if not count:
+            return {}
+        self.examples.setdefault(broken.reason, broken.problem)
+        return {broken.reason: count}
 
 
-def rules_by_axis() -> list[list[Rule]]:
-    """Return for each of `AXES` the rules whose fields are all chosen with it, and not before."""
+def _closed(rejected: Mapping[Reason, int]) -> Branch:
+    return Branch(open=(), legal=0, rejected=rejected)
+
+
+def _added(counts: Iterable[Mapping[Reason, int]]) -> dict[Reason, int]:
+    """Return the sums, in the order of the reasons."""
+    total: dict[Reason, int] = {}
+    for each in counts:
+        for reason, count in each.items():
+            total[reason] = total.get(reason, 0) + count
+    return {reason: total[reason] for reason in Reason if reason in total}
+
+
+def rules_by_axis(more: Sequence[Rule] = ()) -> list[list[Rule]]:
+    """Return for each of `AXES` the rules whose fields are all chosen with it, and not before.
+
+    They are those of `simulator.parallel.checks`, and `more` behind them.
+    """
     chosen_at = {field: number for number, fields in enumerate(AXES) for field in fields}
     levels: list[list[Rule]] = [[] for _ in AXES]
-    for rule in RULES:
+    for rule in (*RULES, *more):
         levels[max(chosen_at.get(field, 0) for field in rule.reads)].append(rule)
     return levels
+
+
+def _read_behind(levels: list[list[Rule]]) -> list[tuple[str, ...]]:
+    """Return for each axis the fields chosen before it that rules at it or behind it read."""
+    found = []
+    for axis in range(len(levels)):
+        read = {field for rules in levels[axis:] for rule in rules for field in rule.reads}
+        before = (field for fields in AXES[:axis] for field in fields)
+        found.append(tuple(field for field in before if field in read))
+    return found
+
+
+def _values(fields: tuple[str, ...]) -> Callable[[Choice], Any]:
+    """Return what takes the values of some fields."""
+    return itemgetter(*fields) if fields else lambda _: ()
 
 
 class _Tested:
@@ -155,7 +256,7 @@ class _Tested:
         self.verdicts: dict[Any, Violation | None] = {}
 
     def test(self, scenario: Scenario, fields: Choice) -> Violation | None:
-        """Return what the fields break of this rule, first."""
+        """Return what the fields break first of the rule."""
         asked = Asked(
             model=scenario.model.spec,
             job=scenario.file.job,

@@ -12,7 +12,7 @@ from reports.quantities import plain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 """Paul Tol's "bright" scheme, which colour-blind readers can tell apart."""
 _WIDTH, _HEIGHT = 7.0, 3.6
 _MOST_MARKS = 1500
@@ -51,10 +51,10 @@ def _draw(figure: Figure, axes: Axes) -> None:
             _draw_map(axes, figure)
         case _:
             assert_never(figure)
-    axes.set_title(_text(figure.title), fontsize="medium", loc="left")
+    axes.set_title(label_text(figure.title), fontsize="medium", loc="left")
 
 
-def _text(text: str) -> str:
+def label_text(text: str) -> str:
     """Return text in which matplotlib sees no formula, whatever signs are in it."""
     return plain(text).replace("$", r"\$")
 
@@ -63,9 +63,9 @@ def _draw_chart(axes: Axes, chart: Chart) -> None:
     groups = list(dict.fromkeys(series.group for series in chart.series))
     many = sum(len(series.x) for series in chart.series) > _MOST_MARKS
     for series in chart.series:
-        colour = _COLOURS[groups.index(series.group) % len(_COLOURS)]
+        colour = COLOURS[groups.index(series.group) % len(COLOURS)]
         style = {"linestyle": "-", "marker": ""} if series.line else _marks(many=many)
-        axes.plot(series.x, series.y, color=colour, label=_text(series.label), **style)
+        axes.plot(series.x, series.y, color=colour, label=label_text(series.label), **style)
     if chart.log_x:
         axes.set_xscale("log")
     if chart.log_y:
@@ -85,7 +85,7 @@ def _marks(*, many: bool) -> dict[str, object]:
 
 def _draw_histogram(axes: Axes, histogram: Histogram) -> None:
     width = histogram.edges[1] - histogram.edges[0]
-    axes.bar(histogram.edges[:-1], histogram.counts, width, align="edge", color=_COLOURS[0])
+    axes.bar(histogram.edges[:-1], histogram.counts, width, align="edge", color=COLOURS[0])
     axes.axvline(0, color="#888888", linewidth=0.8)
     axes.set_xlabel(histogram.x_label)
     axes.set_ylabel("points")

@@ -47,7 +47,7 @@ def print_network(console: Console, network: Record, step_time: float) -> None:
 
 def _print_links(console: Console, links: list[Record]) -> None:
     shown = links[:_LINKS_SHOWN]
-    print_heading(console, "Busiest links of the network (full: by what runs between passes)")
+    print_heading(console, "Busiest links of the network (full: storage and others included)")
     capacities = [number(use["capacity_bytes_per_second"] / GB) for use in shown]
     carried = [number(use["carried_bytes"] / GB) for use in shown]
     figures = [

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
 
-from reports.quantities import gibibytes, number, percent, plain
+from reports.goodput_view import print_whole_run
+from reports.plan_columns import front_columns, layout_columns
+from reports.quantities import gibibytes, number, plain
 from reports.step_view import (
     Record,
-    aligned,
     layout_parts,
     print_breakdown,
     print_notes,
     provenance_line,
-    recompute_words,
     run_pairs,
-    schedule_words,
 )
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.units import TERA
@@ -25,9 +23,6 @@ from simulator.units import TERA
 _HINT = "all columns: --csv, --json or a wider terminal"
 _STAGES_SHOWN = 4
 _BAD = "bold red"
-_RING = "p2p"
-_USUAL = ("1f1b", "interleaved")
-"""Schedules that vpp tells apart."""
 
 
 def print_plan(console: Console, record: Record) -> None:
@@ -36,14 +31,16 @@ def print_plan(console: Console, record: Record) -> None:
     print_text(console, plain(record["title"]), "bold")
     print_text(
         console,
-        f"{plain(record['model']['name'])} on {cluster['accelerators']:,} x "
-        f"{plain(cluster['accelerator'])}, batch {record['job']['global_batch_size']:,} x "
-        f"{record['job']['seq_length']:,} tokens",
+        f"{plain(record['model']['name'])} on {_machines(cluster)}, "
+        f"batch {record['job']['global_batch_size']:,} x {record['job']['seq_length']:,} tokens",
     )
     console.print()
     if record["layouts"]:
         _print_layouts(console, record)
         _print_best(console, record)
+        _print_front(console, record)
+    elif record["beyond"]:
+        print_text(console, plain(record["beyond"]), _BAD)
     else:
         _print_nearest(console, record)
     _print_search(console, record)
@@ -51,86 +48,11 @@ def print_plan(console: Console, record: Record) -> None:
     _print_footnotes(console, record)
 
 
-def layout_columns(record: Record) -> list[Column]:
-    """Return the columns of the table of layouts, most important first to stay."""
-    entries = record["layouts"]
-    ends = aligned([entry[end] for entry in entries for end in ("low", "high")])
-    spans = [f"{low}-{high}" for low, high in zip(ends[::2], ends[1::2], strict=True)]
-    return [
-        Column(title="#", cells=[str(entry["rank"]) for entry in entries]),
-        *_axis_columns([entry["layout"] for entry in entries]),
-        Column(title="step s", cells=aligned([entry["step_time_s"] for entry in entries])),
-        Column(title="80 % interval", cells=spans, rank=4),
-        _shares(entries, "tokens/s", 9, lambda entry: f"{entry['tokens_per_s']:,.0f}"),
-        _shares(entries, "MFU [1]", 0, lambda entry: percent(entry["mfu"])),
-        _shares(entries, "GiB [2]", 0, lambda entry: gibibytes(entry["peak_memory_bytes"])),
-        _shares(entries, "comm [3]", 7, lambda entry: _of_step(entry, "exposed_communication_s")),
-        _shares(entries, "bubble", 8, lambda entry: _of_step(entry, "bubble_s")),
-    ]
-
-
-def _axis_columns(layouts: Sequence[Record]) -> list[Column]:
-    """Return the fields of the layouts; those with nothing but `usual` texts are left out."""
-
-    def column(
-        title: str, text: Callable[[Record], str], rank: int = 0, usual: Sequence[str] = ()
-    ) -> list[Column]:
-        cells = [text(layout) for layout in layouts]
-        return [Column(title=title, cells=cells, rank=rank)] if {*cells} - {*usual} else []
-
-    return [
-        *column("tp", _field("tp")),
-        *column("pp", _field("pp")),
-        *column("dp", _field("dp")),
-        *column("cp", _field("cp"), usual=("1",)),
-        *column("cp by", _exchange, 2, usual=("", _RING)),
-        *column("ep", _field("ep"), usual=("1",)),
-        *column("etp", _expert_tp, usual=("tp",)),
-        *column("vpp", _field("vpp"), usual=("1",)),
-        *column("schedule", schedule_words, 1, usual=_USUAL),
-        *column("mb", _field("micro_batch_size")),
-        *column("ZeRO", _field("zero_stage"), 5),
-        *column("recompute", recompute_words, 3),
-        *column("SP", lambda layout: _yes(layout["sequence_parallel"]), 6),
-        *column("on host", _on_host, 2, usual=("",)),
-    ]
-
-
-def _field(key: str) -> Callable[[Record], str]:
-    return lambda layout: str(layout[key])
-
-
-def _exchange(layout: Record) -> str:
-    """Return how keys and values are exchanged: "p2p", "a2a+p2p/4" in groups of 4, or nothing."""
-    inner = layout.get("cp_inner")
-    return str(layout["cp_comm_type"]) + (f"/{inner}" if inner else "") if layout["cp"] > 1 else ""
-
-
-def _on_host(layout: Record) -> str:
-    """Return what waits in host memory: "40 layers", "50 % opt" of the optimizer, both, nothing."""
-    layers, share = layout["offload_layers"], layout["optimizer_offload"]
-    parts = [f"{layers} layers"] if layers else []
-    return ", ".join([*parts, f"{100 * share:.0f} % opt"] if share else parts)
-
-
-def _expert_tp(layout: Record) -> str:
-    etp = layout.get("etp")
-    return "tp" if etp in (None, layout["tp"]) else str(etp)
-
-
-def _shares(
-    entries: Sequence[Record], title: str, rank: int, text: Callable[[Record], str]
-) -> Column:
-    return Column(title=title, cells=[text(entry) for entry in entries], rank=rank)
-
-
-def _of_step(entry: Record, key: str) -> str:
-    total = sum(entry["breakdown_s"].values())
-    return percent(entry[key] / total if total else 0.0)
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+def _machines(cluster: Record) -> str:
+    """Return the accelerators of a cluster: "64 x NVIDIA H100 + 64 x NVIDIA A100"."""
+    return " + ".join(
+        f"{part['accelerators']:,} x {plain(part['accelerator'])}" for part in cluster["parts"]
+    )
 
 
 def _print_layouts(console: Console, record: Record) -> None:
@@ -142,13 +64,24 @@ def _print_best(console: Console, record: Record) -> None:
     print_breakdown(
         console, {"stage": best["busiest_stage"], "seconds": best["breakdown_s"]}, "Best layout: "
     )
-    pairs = [("bottleneck", plain(record["bottleneck"]))]
+    pairs = [("chosen for", plain(record["reason"])), ("bottleneck", plain(record["bottleneck"]))]
     if best["layout"].get("layers_per_stage"):
         pairs.insert(0, ("layers_per_stage", str(best["layout"]["layers_per_stage"])))
     if record["runner_up_lost"]:
         pairs.append(("runner-up", plain(record["runner_up_lost"])))
     console.print()
     print_pairs(console, pairs + run_pairs(record["run"]))
+    if record["whole_run"] is not None:
+        print_whole_run(console, record["whole_run"])
+
+
+def _print_front(console: Console, record: Record) -> None:
+    """Print the layouts that no other is as good as in both of two objectives."""
+    front = record["pareto"]
+    if front is not None:
+        names = " and ".join(front["objectives"])
+        print_heading(console, f"No other is as good in both: {names}")
+        print_table(console, front_columns(front, record["currency"]), _HINT)
 
 
 def _print_nearest(console: Console, record: Record) -> None:
@@ -172,10 +105,18 @@ def _print_nearest(console: Console, record: Record) -> None:
             )
         if len(over) > _STAGES_SHOWN:
             print_text(console, f"- and {len(over) - _STAGES_SHOWN} more stages")
-    if record["hints"]:
-        print_heading(console, "Not tried, and smaller")
-    for hint in record["hints"]:
-        print_text(console, f"- {plain(hint)}")
+    if record["remedies"]:
+        print_heading(console, "Tried by itself")
+    for remedy in record["remedies"]:
+        print_text(console, f"- {plain(remedy['what'])}: {_tried(remedy)}")
+
+
+def _tried(remedy: Record) -> str:
+    """Return what became of a remedy."""
+    if remedy["layout"] is None:
+        return "no layout is legal"
+    need = f"{plain(remedy['name'])}, {gibibytes(remedy['peak_memory_bytes'])} GiB"
+    return f"fits, as {need}" if remedy["fits"] else f"not enough; the smallest is {need}"
 
 
 def _print_search(console: Console, record: Record) -> None:
@@ -213,6 +154,13 @@ def _print_footnotes(console: Console, record: Record) -> None:
             f"GiB; a layout may use {gibibytes(record['memory_limit_bytes'])}",
             "[3] communication that nothing hides; as bubble, a share of the busiest stage's step",
         ]
+    drawn = record["drawn"]
+    if drawn is not None:
+        lines.append(
+            f"best in: share of {drawn['draws']} joint draws of the constants (seed "
+            f"{drawn['seed']}) in which the layout is the best of {drawn['compared']}; regret: how "
+            "much longer than that it takes in the mean"
+        )
     estimated = [entry["rank"] for entry in record["layouts"] if not entry["simulated"]]
     if estimated:
         lines.append(f"# {estimated[0]} and below are closed-form estimates, without contention")

@@ -10,8 +10,10 @@ from math import ceil
 from typing import Any
 
 from planner import Plan
-from planner.result import plan_table
+from planner.goodput import RunPlan, run_plan_table
+from planner.tables import plan_table
 from reports.load_curve import load_record
+from simulator.hardware.parts import Part, mean_peak, mean_price, peak_words
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import MemoryUse, Provenance, StepResult
 from simulator.scenario import Scenario
@@ -35,6 +37,14 @@ def mfu_convention(job: TrainingJob) -> str:
     )
 
 
+def _convention(scenario: Scenario) -> str:
+    """Return what MFU counts for the job, and of a mixed cluster which peak it divides by."""
+    convention, job = mfu_convention(scenario.file.job), scenario.file.job
+    if not scenario.mixed:
+        return convention
+    return f"{convention} of all accelerators, {peak_words(scenario.parts, job.precision)}"
+
+
 def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) -> dict[str, Any]:
     """Return a forecast of `layout` as plain values; all numbers are finite."""
     return {
@@ -51,6 +61,7 @@ def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) 
         "network": network_record(result),
         "memory": {
             "capacity_bytes": result.memory_capacity,
+            "stage_capacity_bytes": list(result.stage_capacity),
             "host_capacity_bytes": result.host_capacity,
             "fits": result.fits,
             "stages": [memory_record(use) for use in result.memory],
@@ -59,14 +70,15 @@ def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) 
     }
 
 
-def plan_record(scenario: Scenario, plan: Plan) -> dict[str, Any]:
-    """Return a plan as plain values; all numbers are finite."""
-    accelerator = scenario.profile.accelerator
+def plan_record(scenario: Scenario, plan: Plan, run: RunPlan | None = None) -> dict[str, Any]:
+    """Return a plan, and of its best layout the whole run, as plain values; all are finite."""
+    peak = mean_peak(scenario.parts, scenario.file.job.precision)
     return {
         **_asked(scenario),
-        "dense_peak_flops_per_second": accelerator.peak[scenario.file.job.precision],
-        "mfu_convention": mfu_convention(scenario.file.job),
+        "dense_peak_flops_per_second": peak,
+        "mfu_convention": _convention(scenario),
         **plan_table(plan),
+        "whole_run": None if run is None else run_plan_table(run),
     }
 
 
@@ -142,12 +154,23 @@ def _asked(scenario: Scenario) -> dict[str, Any]:
             "notes": list(scenario.model.notes),
         },
         "cluster": {
-            "profile": scenario.profile.name,
-            "accelerator": scenario.profile.accelerator.name,
-            "nodes": scenario.file.cluster.nodes,
+            "profile": " + ".join(part.profile.name for part in scenario.parts),
+            "accelerator": " + ".join(p.profile.accelerator.name for p in scenario.parts),
+            "nodes": sum(part.nodes for part in scenario.parts),
             "accelerators": scenario.world_size,
+            "parts": [_part(part) for part in scenario.parts],
         },
         "job": scenario.file.job.model_dump(mode="json"),
+    }
+
+
+def _part(part: Part) -> dict[str, Any]:
+    """Return one part of the cluster."""
+    return {
+        "profile": part.profile.name,
+        "accelerator": part.profile.accelerator.name,
+        "nodes": part.nodes,
+        "accelerators": part.accelerators,
     }
 
 
@@ -164,7 +187,7 @@ def _step(scenario: Scenario, result: StepResult) -> dict[str, Any]:
         "hardware_flops": result.hardware_flops,
         "dense_peak_flops_per_second": result.peak_flops,
         "mfu": result.mfu,
-        "mfu_convention": mfu_convention(scenario.file.job),
+        "mfu_convention": _convention(scenario),
         "hfu": result.hfu,
         "hfu_convention": HFU_CONVENTION,
         "exposed_communication_s": result.breakdown.exposed_communication,
@@ -174,7 +197,7 @@ def _step(scenario: Scenario, result: StepResult) -> dict[str, Any]:
 
 def _run(scenario: Scenario, result: StepResult) -> dict[str, Any] | None:
     """Return the whole run at this step time, without failures; None where no tokens are given."""
-    tokens, price = scenario.file.job.tokens, scenario.profile.machine.price
+    tokens, price = scenario.file.job.tokens, mean_price(scenario.parts)
     if tokens is None:
         return None
     steps = ceil(tokens / result.tokens)

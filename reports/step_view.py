@@ -99,7 +99,7 @@ def offload_words(layout: Record) -> str:
 def step_pairs(record: Record) -> list[tuple[str, str]]:
     """Return the numbers that matter most, with their names."""
     step, memory = record["step"], record["memory"]
-    fullest = max(stage["reserved"] for stage in memory["stages"])
+    fullest, room = _fullest(memory)
     pairs = [
         (
             "step time",
@@ -115,7 +115,7 @@ def step_pairs(record: Record) -> list[tuple[str, str]]:
         ("HFU [2]", percent(step["hfu"])),
         (
             "peak memory",
-            f"{gibibytes(fullest)} of {gibibytes(memory['capacity_bytes'])} GiB reserved "
+            f"{gibibytes(fullest['reserved'])} of {gibibytes(room)} GiB reserved "
             f"({'fits' if memory['fits'] else 'DOES NOT FIT'})",
         ),
     ]
@@ -160,9 +160,10 @@ def footnotes(console: Console, record: Record) -> None:
 def provenance_line(provenance: Record) -> str:
     """Return one line that says what the numbers were computed from."""
     kinds = {str(origin).partition(":")[0] for origin in provenance["constants"].values()}
+    digests = " + ".join(each[:12] for each in provenance["profile_sha256"].split(" + "))
     return (
         f"traincast {provenance['traincast']}, profile {plain(provenance['profile'])} "
-        f"({provenance['profile_sha256'][:12]}, {' and '.join(sorted(kinds))} constants), "
+        f"({digests}, {' and '.join(sorted(kinds))} constants), "
         f"stack {plain(provenance['stack'])}"
     )
 
@@ -198,7 +199,7 @@ def _days(days: float) -> str:
 
 def _print_memory(console: Console, memory: Record) -> None:
     stages = memory["stages"]
-    fullest = max(stages, key=lambda stage: float(stage["reserved"]))
+    fullest, room = _fullest(memory)
     alike = _alike(stages)
     shown = alike if len(alike) <= _ROWS_SHOWN else _ends(alike, fullest)
     print_heading(console, "Memory of one rank a stage at its peak, GiB")
@@ -207,7 +208,7 @@ def _print_memory(console: Console, memory: Record) -> None:
         print_text(console, f"{len(alike) - len(shown)} rows between them: see --json", _MUTED)
     print_text(
         console,
-        f"capacity {gibibytes(memory['capacity_bytes'])} GiB; stage {fullest['stage']} "
+        f"capacity {_capacities(memory)}; stage {fullest['stage']} "
         f"({_ranks(fullest)}) is the fullest, at its peak in: {plain(fullest['moment'])}",
     )
     experts = [float(fullest[f"expert_{kind}"]) for kind in ("weights", "gradients", "optimizer")]
@@ -218,10 +219,27 @@ def _print_memory(console: Console, memory: Record) -> None:
     if on_host:
         there = gibibytes(memory["host_capacity_bytes"])
         print_text(console, f"host memory {gibibytes(on_host)} of {there} GiB a rank is used")
-    share = fullest["reserved"] / memory["capacity_bytes"]
+    share = fullest["reserved"] / room
     if CLOSE_TO_FULL < share <= 1:
         text = f"{percent(share)} of the memory is reserved; fragmentation may exceed the rest"
         print_notes(console, [text])
+
+
+def _fullest(memory: Record) -> tuple[Record, float]:
+    """Return the stage with least room for its size, and the bytes of its accelerator."""
+    stages, room = memory["stages"], memory["stage_capacity_bytes"]
+    rooms = room or [memory["capacity_bytes"]] * len(stages)
+    pairs = zip(stages, rooms, strict=True)
+    return max(pairs, key=lambda pair: float(pair[0]["reserved"] / pair[1]))
+
+
+def _capacities(memory: Record) -> str:
+    """Return the memory of an accelerator: "79.65 GiB (stages 0-1), 80.00 GiB (stages 2-3)"."""
+    rooms = [gibibytes(room) for room in memory["stage_capacity_bytes"]]
+    runs = [list(run) for _, run in groupby(range(len(rooms)), key=rooms.__getitem__)]
+    if len(runs) <= 1:
+        return f"{gibibytes(memory['capacity_bytes'])} GiB"
+    return ", ".join(f"{rooms[run[0]]} GiB (stages {run[0]}-{run[-1]})" for run in runs)
 
 
 def _ranks(stage: Record) -> str:

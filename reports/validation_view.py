@@ -66,6 +66,10 @@ def _optional(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def _percent_or_dash(value: float | None) -> str:
+    return "-" if value is None else percent(value)
+
+
 def _print_choices(console: Console, group: Record) -> None:
     pairs = []
     if regret := group["regret"]:
@@ -74,7 +78,10 @@ def _print_choices(console: Console, group: Record) -> None:
                 "choice of layout",
                 f"{regret['problems']} problems; taking the forecast's best costs "
                 f"{percent(regret['top1_mean'])} on average ({percent(regret['top1_worst'])} at "
-                f"worst), the best of its five {percent(regret['top5_mean'])}",
+                f"worst), the best of its five {percent(regret['top5_mean'])}; median of the "
+                f"{regret['calm']} that mostly ran as forecast "
+                f"{_percent_or_dash(regret['top1_median'])} and "
+                f"{_percent_or_dash(regret['top5_median'])}",
             )
         )
     if seen := group["feasibility"]:

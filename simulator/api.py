@@ -10,12 +10,11 @@ from simulator.conditions import SOUND, Conditions, conditions_of, estimate_note
 from simulator.cost.host_notes import host_capacity, host_warnings
 from simulator.cost.host_update import host_memory_share
 from simulator.cost.interference import interferes
-from simulator.cost.memories import Memories
-from simulator.cost.network.column import Column
-from simulator.cost.network.passes import pass_columns
+from simulator.cost.machine import Machine
+from simulator.cost.network.bursts import only_counted
+from simulator.cost.network.passes import pass_flows
 from simulator.cost.priced import WorkCost
 from simulator.cost.provenance import provenance_of, utilisation_notes, with_warnings
-from simulator.cost.step_costs import StepCosts
 from simulator.errors import InputError, Problem
 from simulator.estimate import (
     Timing,
@@ -25,12 +24,13 @@ from simulator.estimate import (
     estimate_timing,
     spans_of,
 )
+from simulator.hardware.parts import kinds, mean_peak
 from simulator.hardware.profile import Profile
 from simulator.link_use import link_uses
+from simulator.mixed import Mixed
 from simulator.parallel.checks import check_layout
 from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
-from simulator.parallel.numbers import with_dtypes
-from simulator.parallel.program import Programs, StepProgram
+from simulator.parallel.program import StepProgram
 from simulator.playing import Played, Stage, play_step
 from simulator.results import Breakdown, Category, LinkUse, MemoryUse, Provenance, StepResult
 from simulator.scenario import Scenario
@@ -39,7 +39,8 @@ from simulator.schedule.graph import build_graph
 from simulator.schedule.registry import schedule_options
 from simulator.schedule.shape import graph_shape
 from simulator.schedule.tasks import TaskGraph
-from simulator.workload.calibrated import relative_spread, software_notes, with_software
+from simulator.storage import storage_notes
+from simulator.workload.calibrated import relative_spread, software_notes
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
@@ -73,17 +74,14 @@ class Forecaster:
     ) -> None:
         self.model, self.job, self.profile = model, job, profile
         self.conditions, network = conditions, conditions.network
-        self.stack = stack = with_software(with_dtypes(stack, job), profile.constants.software)
         self.world_size = world_size
-        self.costs = StepCosts(model, job, stack, profile, network=network)
-        self._memories = Memories(self.costs)
-        self._programs = Programs(
-            model,
-            job,
-            stack,
-            profile.node.scale_up.domain_size if network is None else network.domains,
-            transposes=profile.accelerator.fp8_needs_transposes,
-        )
+        profiles = kinds(conditions.parts) or (profile,)
+        machines = [Machine.of(model, job, stack, each, network) for each in profiles]
+        self._machines = machines
+        self.mixed = Mixed(machines, conditions) if conditions.parts else None
+        """Of a cluster of several kinds of machines; the first of them is `profile`."""
+        self.stack, self.costs = machines[0].stack, machines[0].costs
+        self._memories, self._programs = machines[0].memories, machines[0].programs
 
     @classmethod
     def of(cls, scenario: Scenario) -> Forecaster:
@@ -128,8 +126,9 @@ class Forecaster:
             )
         check_layout(self.model, self.job, self.stack, layout, where)
         if layout.optimizer_offload:
-            # Raises where the profile does not say how fast the host is.
-            assert host_memory_share(self.profile) > 0
+            # Raises where a profile does not say how fast the host is.
+            for machine in self._machines:
+                assert host_memory_share(machine.profile) > 0
         if layout.effective_schedule is ScheduleName.CSV:
             self._check_file(layout)
 
@@ -165,12 +164,12 @@ class Forecaster:
         compute. The timeline is that of the replica that sets the pace.
         """
         step = self._step(layout)
-        played = self._play(step, slowdown, watched=_WATCHED if spans else 0)
+        played = self._play(step, slowdown, self.conditions, watched=_WATCHED if spans else 0)
         timing = Timing(start=played.run.start, end=played.run.end)
         mean = (
-            self._mean(layout, lambda s: self._play(s, slowdown).step_time)
+            self._mean(layout, lambda s: self._seconds(s, slowdown))
             if layout.data_parallel is DataParallel.LOCAL_SGD
-            else played.step_time
+            else self._seconds(step, slowdown, played)
         )
         shown = replace(step, costs=played.costs)
         result = self._result(shown, timing, mean, played.slowdown)
@@ -184,22 +183,57 @@ class Forecaster:
             links=self._links(played),
         )
 
+    def machine_of(self, layout: ParallelLayout, stage: int) -> Machine:
+        """Return the machine of a stage: of several the one with the least peak."""
+        if self.mixed is None:
+            return self._machines[0]
+        held = [self._machines[kind] for kind in self.mixed.stage_kinds(layout)[stage]]
+        precision = self.job.precision
+        return min(held, key=lambda machine: machine.profile.accelerator.peak[precision])
+
     def memory(self, layout: ParallelLayout) -> tuple[MemoryUse, ...]:
         """Return the memory of one rank of each stage of a legal layout."""
+        if self.mixed is not None:
+            return tuple(use for use, _ in self.mixed.memory(layout))
         return self._memories.of_stages(self.program(layout))
 
+    def memory_limits(self, layout: ParallelLayout) -> tuple[float, ...]:
+        """Return for each stage the bytes of memory of an accelerator that it stands on."""
+        if self.mixed is not None:
+            return tuple(room for _, room in self.mixed.memory(layout))
+        return (float(self.profile.accelerator.memory),) * layout.pp
+
     def peak_memory(self, layout: ParallelLayout) -> float:
-        """Return the reserved bytes of the fullest stage of a legal layout, and nothing else."""
-        return self._memories.peak(self.program(layout))
+        """Return the reserved bytes of the fullest stage of a legal layout, and nothing else.
+
+        In a mixed cluster the fullest is the one that has least room left for its size, and bytes
+        count as if its accelerator had the memory of one of the first part: so that one limit holds
+        for all.
+        """
+        if self.mixed is not None:
+            first = float(self.profile.accelerator.memory)
+            return max(use.reserved * first / room for use, room in self.mixed.memory(layout))
+        return self._memories.peak(layout, self.program)
 
     def state_memory(self, layout: ParallelLayout) -> float:
-        """Return the reserved bytes of the fullest stage before any pass; see `Memories.states`."""
-        return self._memories.states(self.program(layout))
+        """Return the reserved bytes of the fullest stage before any pass; see `Memories.states`.
+
+        In a mixed cluster they count as if all had the memory of its largest accelerators, in that
+        of the first part: no more than `peak_memory`.
+        """
+        states = self._memories.states(layout, self.program)
+        if self.mixed is None:
+            return states
+        return states * float(self.profile.accelerator.memory) / self.mixed.largest_memory
 
     def _step(self, layout: ParallelLayout, *, averages: bool = True) -> _Step:
         program = self.program(layout)
         graph = build_graph(graph_shape(program, averages=averages))
-        return _Step(program=program, graph=graph, costs=self.costs.durations(program, graph.works))
+        if self.mixed is not None:
+            costs = self.mixed.estimated(program, graph)
+        else:
+            costs = self.costs.durations(program, graph.works)
+        return _Step(program=program, graph=graph, costs=costs)
 
     def _mean(self, layout: ParallelLayout, seconds_of: Callable[[_Step], float]) -> float:
         """Return the mean step: of local SGD one in `sync_every` steps averages parameters."""
@@ -209,20 +243,43 @@ class Forecaster:
         plain = seconds_of(self._step(layout, averages=False))
         return plain + (whole - plain) / layout.sync_every
 
-    def _play(self, step: _Step, slowdown: Sequence[float] | None, watched: int = 0) -> Played:
+    def _play(
+        self,
+        step: _Step,
+        slowdown: Sequence[float] | None,
+        conditions: Conditions,
+        watched: int = 0,
+    ) -> Played:
         stage = Stage(
             program=step.program,
             graph=step.graph,
             profile=self.profile,
-            conditions=self.conditions,
+            conditions=conditions,
+            mixed=self.mixed,
         )
         costs, network = step.costs, self.conditions.network
-        inside: Sequence[tuple[Column, float]] = ()
-        if network is not None:
-            costs = self.costs.alone(step.program, step.graph.works)
-            if watched:
-                inside = pass_columns(network, self.costs, step.program, step.graph)
+        if network is None:
+            return play_step(stage, costs, slowdown, watched=watched)
+        works = step.graph.works
+        inside = pass_flows(self.costs, step.program, works)
+        if self.mixed is not None:
+            # Costs of a mixed cluster depend on who plays; what its passes send meets nothing.
+            inside = only_counted(inside)
+            return play_step(stage, costs, slowdown, inside=inside, watched=watched)
+        costs = self.costs.alone(step.program, works)
         return play_step(stage, costs, slowdown, inside=inside, watched=watched)
+
+    def _seconds(
+        self, step: _Step, slowdown: Sequence[float] | None, played: Played | None = None
+    ) -> float:
+        """Return the seconds of a step, the mean of those with and without a checkpoint."""
+        storage = self.conditions.storage
+        writing = (played or self._play(step, slowdown, self.conditions)).step_time
+        if storage is None or storage.writes is None or not storage.file.write:
+            return writing
+        between = replace(self.conditions, storage=storage.idle)
+        idle = self._play(step, slowdown, between).step_time
+        return storage.mean_step(step.program, writing, idle)
 
     def _links(self, played: Played) -> tuple[LinkUse, ...]:
         """Return what the links behind the NICs carried, the busiest first."""
@@ -235,7 +292,13 @@ class Forecaster:
         """Return whether what a legal layout offloads fits in its share of host memory."""
         if not layout.offload_layers and not layout.optimizer_offload:
             return True
-        return max(use.host for use in self.memory(layout)) <= host_capacity(self.profile)
+        return max(use.host for use in self.memory(layout)) <= self._host_capacity
+
+    @property
+    def _host_capacity(self) -> float:
+        if self.mixed is not None:
+            return self.mixed.smallest_host
+        return host_capacity(self.profile)
 
     def _result(
         self,
@@ -249,8 +312,9 @@ class Forecaster:
         drawn = self.conditions.jitter is not None
         factor = None if drawn or interferes(self.stack.overlap) else healthy
         seconds = breakdown_of(step.graph, step.costs, timing, stage, factor)
-        if drawn and step.program.layout.data_parallel is not DataParallel.LOCAL_SGD:
-            # The mean step has the shares of the one that was drawn last.
+        several = drawn or self.conditions.storage is not None
+        if several and step.program.layout.data_parallel is not DataParallel.LOCAL_SGD:
+            # The mean step has the shares of the one that was drawn last, or writes a checkpoint.
             mean = step_time / timing.step_time
             seconds = {kind: mean * value for kind, value in seconds.items()}
         else:
@@ -258,13 +322,14 @@ class Forecaster:
             seconds[Category.DATA_COMM] -= timing.step_time - step_time
         constants = self.profile.constants
         spread = relative_spread(self.stack, constants.software, constants.spread)
-        memory = self._memories.of_stages(step.program)
+        spread = spread if self.mixed is None else self.mixed.spread()
         layout = step.program.layout
-        notes = host_warnings(layout, self.stack, self.profile, memory)
-        notes = (*notes, *network_notes(self.conditions, layout))
-        peak = self.profile.accelerator.peak[self.job.precision]
+        memory, limits = self.memory(layout), self.memory_limits(layout)
+        notes = (*self._machine_notes(layout, memory), *network_notes(self.conditions, layout))
+        peak = self.peak_flops
         busy = self.model_flops / (step_time * step.program.layout.world_size * peak)
-        notes = (*notes, *utilisation_notes(busy), *software_notes(self.stack, constants.software))
+        notes = (*notes, *storage_notes(self.conditions.storage, step.program, step_time))
+        notes = (*notes, *utilisation_notes(busy))
         return StepResult(
             step_time=step_time,
             low=step_time / (1 + spread),
@@ -276,10 +341,21 @@ class Forecaster:
             peak_flops=peak,
             breakdown=Breakdown(stage=stage, seconds=seconds),
             memory=memory,
-            memory_capacity=self.profile.accelerator.memory,
-            host_capacity=host_capacity(self.profile),
+            memory_capacity=min(limits),
+            stage_capacity=limits if self.mixed is not None else (),
+            host_capacity=self._host_capacity,
             provenance=replace(self.provenance, warnings=(*self.provenance.warnings, *notes)),
         )
+
+    def _machine_notes(
+        self, layout: ParallelLayout, memory: Sequence[MemoryUse]
+    ) -> tuple[str, ...]:
+        """Return what to know of each kind of machine: its host memory, its calibration."""
+        notes: list[str] = []
+        for machine in self._machines:
+            notes += host_warnings(layout, machine.stack, machine.profile, memory)
+            notes += software_notes(machine.stack, machine.profile.constants.software)
+        return tuple(dict.fromkeys(notes))
 
     @cached_property
     def model_flops(self) -> float:
@@ -302,6 +378,13 @@ class Forecaster:
             return (once + backward) * self.job.global_batch_size
         return 3 * once * self.job.global_batch_size
 
+    @property
+    def peak_flops(self) -> float:
+        """Dense peak of one accelerator in FLOP/s; in a mixed cluster the mean of all."""
+        if self.conditions.parts:
+            return mean_peak(self.conditions.parts, self.job.precision)
+        return float(self.profile.accelerator.peak[self.job.precision])
+
     @cached_property
     def trainable_parameters(self) -> float:
         """Parameters that are trained, adapters and the rows that pad the vocabulary included."""
@@ -323,4 +406,11 @@ class Forecaster:
     @cached_property
     def provenance(self) -> Provenance:
         """What all forecasts of this job are computed from."""
-        return provenance_of(self.model, self.job, self.stack, self.profile)
+        if self.mixed is None:
+            return provenance_of(self.model, self.job, self.stack, self.profile)
+        return self.mixed.provenance(
+            [
+                provenance_of(self.model, self.job, machine.stack, machine.profile)
+                for machine in self.mixed.machines
+            ]
+        )

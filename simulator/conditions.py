@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from simulator.cost.collectives.preferred import algorithm_problems
 from simulator.cost.network.network import Network
 from simulator.errors import InputError, Problem
+from simulator.hardware.parts import KindArray, Part, kind_of_accelerators
 from simulator.hardware.profile import Profile
+from simulator.mixed_network import mixed_network_problems, with_own_nics
 from simulator.parallel.layout import ParallelLayout, Placement
 from simulator.scenario import Scenario
+from simulator.storage import Storage, storage_of
 from simulator.topology.build import topology_of_nodes, topology_of_profile
 from simulator.topology.changes import changed_links, with_links
 from simulator.topology.context import context_of
@@ -28,14 +32,27 @@ class Conditions:
     network: Network | None = None
     """None: no fabric ever holds up a NIC, and ranks stand one after another."""
     background: tuple[BackgroundTraffic, ...] = ()
+    storage: Storage | None = None
+    """None: nothing is read or written."""
     slow: Mapping[int, float] = field(default_factory=dict)
     """Time of a rank's compute over that of the others."""
     jitter: JitterFile | None = None
+    parts: tuple[Part, ...] = ()
+    """Of a cluster of several kinds of machines, in node order; empty where all are of one."""
 
     @property
     def uniform(self) -> bool:
         """Whether all data-parallel replicas do the same at the same time."""
-        return not self.slow and self.jitter is None
+        return not self.slow and self.jitter is None and not self.parts
+
+    @cached_property
+    def kind_of_ranks(self) -> KindArray:
+        """(world,) the number in `hardware.parts.kinds` of each rank's machine, of a mixed cluster.
+
+        Ranks stand on the accelerators of the parts in their order, or where the network says.
+        """
+        kinds = kind_of_accelerators(self.parts)
+        return kinds if self.network is None else kinds[self.network.places]
 
 
 SOUND = Conditions()
@@ -49,9 +66,10 @@ def conditions_of(scenario: Scenario) -> Conditions:
     """
     cluster = scenario.file.cluster
     problems = list(_slow_problems(scenario))
-    network = None
+    network = storage = None
     try:
         network = _network(scenario)
+        storage = _storage(scenario, network)
     except InputError as error:
         problems += error.problems
     if problems:
@@ -59,8 +77,10 @@ def conditions_of(scenario: Scenario) -> Conditions:
     return Conditions(
         network=network,
         background=cluster.network.background if cluster.network else (),
+        storage=storage,
         slow={rank: each.factor for each in cluster.slow for rank in each.ranks},
         jitter=cluster.jitter,
+        parts=scenario.parts if scenario.mixed else (),
     )
 
 
@@ -73,6 +93,8 @@ def estimate_notes(conditions: Conditions) -> tuple[str, ...]:
     left_out = [f"{slow} slow rank{'' if slow == 1 else 's'}"] if slow else []
     left_out += ["jitter"] if conditions.jitter is not None else []
     left_out += ["the traffic of others"] if conditions.background else []
+    if conditions.storage is not None and list(conditions.storage.traffic()):
+        left_out.append("that of storage")
     if not left_out:
         return ()
     *first, last = left_out
@@ -93,25 +115,42 @@ def network_notes(conditions: Conditions, layout: ParallelLayout) -> tuple[str, 
 
 def _network(scenario: Scenario) -> Network | None:
     """Return the network that the scenario describes, or its profile where that is not enough."""
-    cluster, profile = scenario.file.cluster, scenario.profile
-    file = cluster.network
+    cluster, profile, parts = scenario.file.cluster, scenario.profile, scenario.parts
+    file, nodes = cluster.network, sum(part.nodes for part in parts)
     if file is None:
-        if cluster.nodes == 1 or profile.fabric.oversubscription == 1:
+        if nodes == 1 or all(part.profile.fabric.oversubscription == 1 for part in parts):
             return None
         file = NetworkFile()
-    topology = _topology(file, profile, cluster.nodes)
+    if scenario.mixed:
+        described = file.topology is not None
+        wrong = tuple(mixed_network_problems(parts, scenario.where, described=described))
+        if wrong:
+            raise InputError(*wrong)
+    topology = _topology(file, profile, nodes)
+    if scenario.mixed and file.topology is None:
+        topology = with_own_nics(topology, parts)
     problems = [*_size_problems(scenario, topology), *_background_problems(scenario, file)]
     problems += algorithm_problems(
-        file.algorithms, profile, where=scenario.where, key="cluster.network.algorithms"
+        file.algorithms,
+        profile,
+        where=scenario.where,
+        key="cluster.network.algorithms",
+        fabric_reduces=topology.fabric is not None and topology.fabric.reduces,
     )
-    changes, wrong = changed_links(topology, file.changed, scenario.where)
-    problems += wrong
+    changes, unknown = changed_links(topology, file.changed, scenario.where)
+    problems += unknown
     if problems:
         raise InputError(*problems)
     topology = with_links(topology, changes)
     return Network(
         topology=topology,
-        routes=Router(topology, spreading=file.spreading, relay=file.relay, seed=file.seed),
+        routes=Router(
+            topology,
+            spreading=file.spreading,
+            relay=file.relay,
+            seed=file.seed,
+            asked=(scenario.where, "cluster.network.changed" if changes else "cluster.network"),
+        ),
         places=places_of(
             file.rank_order, topology, node_size=profile.node.accelerators
         ).accelerators,
@@ -119,6 +158,22 @@ def _network(scenario: Scenario) -> Network | None:
         nominal=profile.node.scale_up.bandwidth,
         algorithms=file.algorithms,
     )
+
+
+def _storage(scenario: Scenario, network: Network | None) -> Storage | None:
+    """Return what is read from storage and written to it.
+
+    Raises:
+        InputError: storage is nowhere, or asked for more than NICs carry.
+    """
+    file = scenario.file.cluster.network
+    if file is None or network is None:
+        return None
+    size = scenario.profile.node.accelerators
+    storage, problems = storage_of(file, network, size, scenario.where)
+    if problems:
+        raise InputError(*problems)
+    return storage
 
 
 def _topology(file: NetworkFile, profile: Profile, nodes: int) -> Topology:

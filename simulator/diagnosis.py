@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from simulator.api import Forecaster
 from simulator.conditions import Conditions
+from simulator.hardware.parts import kinds
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import Cause, LinkUse, StepResult
 from simulator.topology.changes import with_links
@@ -49,14 +50,37 @@ def _without(
             yield what, replace(conditions, network=changed)
     if conditions.background:
         yield "traffic of others", replace(conditions, background=())
+    storage = conditions.storage
+    if storage is not None and storage.writes is not None and storage.file.write:
+        yield "writing of checkpoints", replace(conditions, storage=storage.idle)
+    if storage is not None and storage.reads is not None and storage.file.read:
+        yield "reading of the dataset", replace(conditions, storage=replace(storage, reads=None))
     if conditions.jitter is not None:
         yield "jitter", replace(conditions, jitter=None)
+    yield from _as_fast(conditions)
     if len(conditions.slow) > 1:
         yield f"all {len(conditions.slow)} slow ranks", replace(conditions, slow={})
     slowest = sorted(conditions.slow.items(), key=lambda item: (-item[1], item[0]))
     for rank, factor in slowest[:RANKS]:
         others = {other: slow for other, slow in conditions.slow.items() if other != rank}
         yield f"rank {rank}, {factor:g} times as slow", replace(conditions, slow=others)
+
+
+def _as_fast(conditions: Conditions) -> Iterator[tuple[str, Conditions]]:
+    """Yield a mixed cluster with each of its slower machines in turn as fast as the fastest."""
+    machines = kinds(conditions.parts)
+    if len(machines) <= 1:
+        return
+    fastest = max(machines, key=lambda profile: max(profile.accelerator.peak.values()))
+    for slower in machines:
+        if slower is fastest:
+            continue
+        parts = tuple(
+            replace(part, profile=fastest) if part.profile.sha256 == slower.sha256 else part
+            for part in conditions.parts
+        )
+        what = f"{slower.name}, not as fast as {fastest.name}"
+        yield what, replace(conditions, parts=parts)
 
 
 def _cables(

@@ -110,9 +110,18 @@ def breakdown_of(
         factor = took / (cost.seconds or 1.0) if slowdown is None else slowdown
         for category, seconds in cost.by_category.items():
             _add(totals, category, seconds * factor)
+        if cost.bursts and slowdown is not None:
+            _add_waits(totals, cost, took - cost.seconds * slowdown)
         clock = timing.end[task]
     _add(totals, Category.DATA_COMM, timing.step_time - clock)
     return {category: totals.get(category, 0.0) for category in Category}
+
+
+def _add_waits(totals: dict[Category, float], cost: WorkCost, longer: float) -> None:
+    """Add what a pass waited for shared links to what it sends over them, by time on them."""
+    sending = sum(burst.phase.seconds for burst in cost.bursts)
+    for burst in cost.bursts:
+        _add(totals, burst.category, longer * burst.phase.seconds / sending)
 
 
 def busiest_stage(

@@ -103,7 +103,12 @@ def read_record(kind: type[Record], path: Path | str) -> Record:
 
 
 def write_atomic(path: Path | str, text: str) -> None:
-    """Write `text` to `path` so that a reader sees the old file or the new one, never a part.
+    """Write `text` as `write_bytes_atomic` does."""
+    write_bytes_atomic(path, text.encode("utf-8"))
+
+
+def write_bytes_atomic(path: Path | str, data: bytes) -> None:
+    """Write `data` to `path` so that a reader sees the old file or the new one, never a part.
 
     A link stays, and the file that it names is written; a device or pipe is written to as it is.
 
@@ -114,12 +119,12 @@ def write_atomic(path: Path | str, text: str) -> None:
     temporary = ""
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(data)
             return
         path = path.resolve() if path.is_symlink() else path
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o644)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from simulator.asymmetry import Paces, paces_of
 from simulator.conditions import Conditions
 from simulator.cost.interference import interferes, mean_slowdown
+from simulator.cost.network.bursts import NO_PASSES, Inside
 from simulator.cost.network.column import Column
 from simulator.cost.network.routed import Routed, route_costs
 from simulator.cost.plan import LinkKind
@@ -20,8 +21,9 @@ from simulator.engine.jitter import Jitter, draw_jitter
 from simulator.engine.replicas import Replicas
 from simulator.engine.step import EngineRun, run_step
 from simulator.hardware.profile import Profile
+from simulator.mixed import Mixed, nominal_rates
 from simulator.parallel.program import StepProgram
-from simulator.schedule.tasks import TaskGraph
+from simulator.schedule.tasks import STREAMS, TaskGraph
 from simulator.topology.graph import FloatArray
 from simulator.workload.stack import Overlap
 
@@ -50,6 +52,8 @@ class Stage:
     graph: TaskGraph
     profile: Profile
     conditions: Conditions
+    mixed: Mixed | None = None
+    """The machines of a mixed cluster."""
 
 
 def play_step(
@@ -57,50 +61,55 @@ def play_step(
     costs: Sequence[WorkCost],
     slowdown: Sequence[float] | None = None,
     *,
-    inside: Sequence[tuple[Column, float]] = (),
+    inside: Inside = NO_PASSES,
     watched: int = 0,
 ) -> Played:
     """Return the played step of a graph whose works cost `costs` on an idle network.
 
     `slowdown[s]` multiplies the compute time of stage s, for all replicas alike. Of the network
-    the `watched` fullest links are recorded over time; `inside` is what passes carry over it.
+    the `watched` fullest links are recorded over time; `inside` is what passes send over it.
     """
     conditions = stage.conditions
     paces = _paces(stage, slowdown)
     alike = (None,) if conditions.uniform else paces.replicas
-    routed = None
-    rows: Sequence[Sequence[WorkCost]] = (costs,)
+    routed, others = None, list(_others(conditions))
+    rows: Sequence[Sequence[WorkCost]] = (costs,) * len(alike)
+    if stage.mixed is not None:
+        rows = stage.mixed.costs(stage.program, stage.graph.works, paces)
     if conditions.network is not None:
         network = conditions.network
-        others = [
-            network.between(np.asarray(traffic.source), np.asarray(traffic.target))
-            for traffic in conditions.background
-        ]
         routed = route_costs(
             network,
             stage.program,
             stage.graph,
-            costs,
+            rows,
             alike,
-            background=others,
+            background=[each.column for each in others],
             inside=inside,
             watched=watched,
         )
         rows = routed.costs
-    fabric = _fabric(conditions, routed, record=watched > 0)
+    fabric = _fabric(others, routed, record=watched > 0)
     runs = [
         _run(stage, rows, fabric, paces, noise) for noise in _noises(conditions, paces, stage.graph)
     ]
     run, drawn = runs[-1], tuple(each.step_time for each in runs)
     return Played(
         run=run,
-        costs=rows[run.pace if len(rows) > 1 else 0],
+        costs=rows[run.pace],
         slowdown=paces.slowdown[run.pace],
         routed=routed,
         step_time=sum(drawn) / len(drawn),
         drawn=drawn if conditions.jitter is not None else (),
-        kinds=None if conditions.uniform else len(paces.replicas),
+        kinds=_kinds(conditions, paces),
     )
+
+
+def _kinds(conditions: Conditions, paces: Paces) -> int | None:
+    """Return how many kinds of replicas differ; None where all are alike, mixed as they may be."""
+    count = len(paces.replicas)
+    sound = not conditions.slow and conditions.jitter is None
+    return None if sound and count == 1 else count
 
 
 def _run(
@@ -121,8 +130,9 @@ def _run(
         count=len(paces.replicas),
         slowdown=paces.slowdown,
         meeting=paces.meeting,
-        costs=rows if len(rows) > 1 else None,
+        costs=rows,
         jitter=noise,
+        links=_links(stage, stage.mixed, paces, rows) if stage.mixed is not None else None,
     )
     return run_step(
         stage.graph, rows[0], capacity, None, interference, fabric=fabric, replicas=replicas
@@ -133,11 +143,9 @@ def _paces(stage: Stage, slowdown: Sequence[float] | None) -> Paces:
     """Return the paces of all replicas, with `slowdown[s]` of stage s on top."""
     conditions = stage.conditions
     apart = conditions.jitter is not None
-    own = paces_of(stage.program.layout, conditions.slow, apart=apart)
-    if slowdown is None:
-        return own
-    rows = (tuple(a * b for a, b in zip(row, slowdown, strict=True)) for row in own.slowdown)
-    return replace(own, slowdown=tuple(rows))
+    kinds = conditions.kind_of_ranks if stage.mixed is not None else None
+    own = paces_of(stage.program.layout, conditions.slow, apart=apart, kinds=kinds)
+    return own if slowdown is None else own.times(slowdown)
 
 
 def _noises(conditions: Conditions, paces: Paces, graph: TaskGraph) -> Sequence[FloatArray | None]:
@@ -151,16 +159,39 @@ def _noises(conditions: Conditions, paces: Paces, graph: TaskGraph) -> Sequence[
     return [draw_jitter(jitter, shape, paces.lockstep, generator) for _ in range(file.steps)]
 
 
-def _fabric(conditions: Conditions, routed: Routed | None, *, record: bool) -> Fabric:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Others:
+    """Traffic on the links that is not the step's."""
+
+    column: Column
+    demand: float
+    """Bytes/s at most, in units of what the column is for."""
+    period: float | None = None
+    duty: float = 1.0
+
+
+def _others(conditions: Conditions) -> Iterator[_Others]:
+    """Yield the traffic of others, then that of storage."""
+    network = conditions.network
+    if network is None:
+        return
+    for traffic in conditions.background:
+        column = network.between(np.asarray(traffic.source), np.asarray(traffic.target))
+        yield _Others(
+            column=column, demand=traffic.bandwidth, period=traffic.period, duty=traffic.duty
+        )
+    for column, rate in conditions.storage.traffic() if conditions.storage else ():
+        yield _Others(column=column, demand=rate)
+
+
+def _fabric(others: Sequence[_Others], routed: Routed | None, *, record: bool) -> Fabric:
     if routed is None:
         return Fabric()
     return Fabric(
         capacity=tuple(routed.classes.capacity.tolist()),
         background=tuple(
-            Background(
-                load=load, demand=traffic.bandwidth, period=traffic.period, duty=traffic.duty
-            )
-            for traffic, load in zip(conditions.background, routed.background, strict=True)
+            Background(load=load, demand=each.demand, period=each.period, duty=each.duty)
+            for each, load in zip(others, routed.background, strict=True)
             if load is not None
         ),
         record=record,
@@ -178,12 +209,32 @@ def _interference(overlap: Overlap, costs: Sequence[WorkCost]) -> Interference |
 
 def _capacity(profile: Profile, rows: Sequence[Sequence[WorkCost]]) -> Mapping[LinkKind, float]:
     """Nominal rates of a rank's links; never below what a flow measured alone reaches."""
-    nominal = {LinkKind.SCALE_UP: profile.node.scale_up.bandwidth}
-    nominal[LinkKind.SCALE_OUT] = profile.nic_bandwidth if profile.node.nic else 0.0
-    nominal[LinkKind.HOST] = profile.node.host.pcie_bandwidth
-    for costs in rows:
-        for cost in costs:
-            for plan in cost.plans:
-                for phase in plan.phases:
-                    nominal[phase.link] = max(nominal[phase.link], phase.rate)
-    return nominal
+    distinct = {id(costs): costs for costs in rows}.values()
+    return _at_least(nominal_rates(profile), (cost for costs in distinct for cost in costs))
+
+
+def _links(
+    stage: Stage, mixed: Mixed, paces: Paces, rows: Sequence[Sequence[WorkCost]]
+) -> Sequence[Mapping[LinkKind, float]]:
+    """Return the same for each stage of each class of replicas: those of its slowest machine."""
+    graph = stage.graph
+    run_by: list[set[int]] = [set() for _ in range(graph.pp)]
+    for work, stream in zip(graph.work, graph.stream, strict=True):
+        run_by[stream // STREAMS].add(work)
+    return [
+        _at_least(mixed.link_rates(stands), (costs[work] for work in run_by[number]))
+        for standing, costs in zip(paces.standing, rows, strict=True)
+        for number, stands in enumerate(standing)
+    ]
+
+
+def _at_least(
+    nominal: Mapping[LinkKind, float], costs: Iterable[WorkCost]
+) -> Mapping[LinkKind, float]:
+    """Return rates of links that are at least those of every flow of some works."""
+    found = dict(nominal)
+    for cost in costs:
+        for plan in cost.plans:
+            for phase in plan.phases:
+                found[phase.link] = max(found[phase.link], phase.rate)
+    return found

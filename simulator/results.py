@@ -141,11 +141,11 @@ class LinkUse:
     capacity: float
     """Bytes/s of one."""
     carried: float
-    """Bytes that one carries in the step, between passes: gradients, parameters, activations."""
+    """Bytes that one carries in the step: gradients, parameters, activations, and inside passes."""
     full: float | None
     """Share of the step in which it is full; None where that was not recorded."""
     load: LoadCurve | None = None
-    """All that one carries over time, traffic of others included, between passes of the step that
+    """All that one carries over time, traffic of others and of storage included, in the step that
     was played last; None where that was not recorded."""
 
     @property
@@ -208,7 +208,9 @@ class StepResult:
     memory: tuple[MemoryUse, ...]
     """One entry a stage."""
     memory_capacity: float
-    """Bytes of one accelerator."""
+    """Bytes of one accelerator; in a mixed cluster of the smallest that a stage stands on."""
+    stage_capacity: tuple[float, ...] = ()
+    """Bytes of an accelerator of each stage, in a mixed cluster; empty where all have the same."""
     host_capacity: float = inf
     """Bytes of host memory of one accelerator's share of a node."""
     links: tuple[LinkUse, ...] = ()
@@ -247,7 +249,9 @@ class StepResult:
     @property
     def fits(self) -> bool:
         """Whether every stage fits in the accelerator's memory, what is offloaded in the host's."""
-        return self.peak_memory <= self.memory_capacity and self.host_memory <= self.host_capacity
+        room = self.stage_capacity or (self.memory_capacity,) * len(self.memory)
+        fit = all(use.reserved <= most for use, most in zip(self.memory, room, strict=True))
+        return fit and self.host_memory <= self.host_capacity
 
     @property
     def host_memory(self) -> float:

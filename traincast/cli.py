@@ -16,6 +16,10 @@ import typer
 
 from simulator.errors import EXIT_BAD_INPUT, InputError, Problem, TraincastError
 from traincast.commands.calibrate import calibrate
+from traincast.commands.compare import compare
+from traincast.commands.explain import explain
+from traincast.commands.goodput import goodput
+from traincast.commands.launch import launch
 from traincast.commands.models import models
 from traincast.commands.place import place
 from traincast.commands.plan import plan
@@ -23,6 +27,7 @@ from traincast.commands.profiles import profiles
 from traincast.commands.replay import replay
 from traincast.commands.simulate import simulate
 from traincast.commands.stacks import stacks
+from traincast.commands.sweep import sweep
 from traincast.commands.topology import topology
 from traincast.commands.validate import validate
 
@@ -36,10 +41,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _verb in (plan, simulate, place, replay, validate, profiles, models, stacks):
+for _verb in (
+    *(plan, explain, compare, sweep, simulate, goodput, place, replay, validate),
+    *(profiles, models, stacks),
+):
     app.command()(_verb)
 app.add_typer(calibrate, name="calibrate")
 app.add_typer(topology, name="topology")
+app.add_typer(launch, name="launch")
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,17 +9,23 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulator.errors import InputError, Problem
+from simulator.errors import InfeasibleError, InputError, Problem
+from simulator.given_layout import scenario_layout
+from simulator.hardware.parts import mean_price
+from simulator.hardware.parts_checks import uniform_problem
 from simulator.parallel.layout import ParallelLayout
-from simulator.results import StepResult
+from simulator.results import Span, StepResult
 from simulator.scenario import Scenario, load_scenario
 
 if TYPE_CHECKING:
     from calibrate.validation import Validation
     from planner import Plan
+    from planner.explaining import Explanation
+    from planner.goodput import RunPlan
     from planner.placement_score import Goal
     from planner.placing import Placing
     from simulator.api import Forecaster
+    from simulator.cost.machine import Machine
     from simulator.interchange.export import StepTrace
 
 _DETAILED_MICRO_BATCHES = 2
@@ -74,8 +80,16 @@ def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str,
 
     loaded = read_scenario(scenario)
     forecaster, layout = _prepare(loaded, None)
-    program = forecaster.program(layout)
-    inside = operator_spans(forecaster.costs, program, result.spans, _DETAILED_MICRO_BATCHES)
+    by_machine: dict[Machine, list[Span]] = {}
+    for span in result.spans:
+        by_machine.setdefault(forecaster.machine_of(layout, span.stage), []).append(span)
+    inside = [
+        piece
+        for machine, spans in by_machine.items()
+        for piece in operator_spans(
+            machine.costs, machine.programs.of(layout), spans, _DETAILED_MICRO_BATCHES
+        )
+    ]
     return step_trace(result, inside, loaded.title)
 
 
@@ -91,6 +105,8 @@ def trace_ranks(scenario: Scenario | Path | str, *, ranks_limit: int | None = No
     from simulator.schedule.shape import graph_shape
 
     loaded = read_scenario(scenario)
+    if loaded.mixed:
+        raise InputError(uniform_problem(loaded.parts, loaded.where, "cluster.part", "an export"))
     forecaster, layout = _prepare(loaded, None)
     program = forecaster.program(layout)
     graph = build_graph(graph_shape(program, averages=True))
@@ -152,9 +168,100 @@ def plan(
         found = planner.plan(loaded, progress=progress)
     numbers = [n for each in found.layouts for n in (each.high, each.mfu, each.peak_memory)]
     numbers += [n for each in found.layouts for n in each.breakdown.seconds.values()]
+    numbers += [n for each in found.layouts for n in (each.cost or 0.0, each.energy)]
     numbers += [miss.peak_memory for miss in found.nearest]
     run = found.run
     numbers += [run.cost or 0.0, run.days_high, run.accelerator_hours] if run else []
+    _refuse_overflow(numbers, loaded.where)
+    return found
+
+
+def plan_run(scenario: Scenario | Path | str) -> tuple[ParallelLayout, StepResult, RunPlan]:
+    """Return the plan of a scenario's whole run: its layout, the simulated step, and the run.
+
+    Without a layout of its own it is the fastest that `plan` finds.
+
+    Raises:
+        InputError: the scenario or its run table breaks a rule; all of them are listed.
+        InfeasibleError: no layout fits, or failures come so fast that nothing is trained.
+    """
+    from planner.goodput import run_plan
+
+    loaded = read_scenario(scenario)
+    chosen = loaded.file.layout and scenario_layout(loaded)
+    if chosen is None:
+        chosen = _fastest(loaded)
+    forecaster, layout = _prepare(loaded, chosen)
+    with _overflow_refused(loaded.where):
+        result = _finite(forecaster.simulate(layout, spans=False), loaded)
+        return layout, result, _finite_run(run_plan(loaded, layout, result, forecaster), loaded)
+
+
+def run_of_plan(scenario: Scenario, plan: Plan) -> RunPlan | None:
+    """Return the whole run of a plan's best layout; None where the scenario has no run table.
+
+    Raises:
+        InputError: the run table breaks a rule.
+        InfeasibleError: failures come so fast that nothing is trained.
+    """
+    from planner.goodput import run_plan
+    from planner.variants import varied_scenario
+
+    if scenario.file.run is None or not plan.layouts:
+        return None
+    best = plan.layouts[0]
+    with _overflow_refused(scenario.where):
+        run = run_plan(varied_scenario(scenario, best.varied), best.layout, best)
+    return _finite_run(run, scenario)
+
+
+def _finite_run(run: RunPlan, scenario: Scenario) -> RunPlan:
+    """Return the run; raise `InputError` where absurd inputs overflowed it."""
+    energy, failures, data = run.energy, run.failures, run.data
+    numbers = [run.days.p90, run.accelerator_hours.p90, run.ideal.cost or 0.0]
+    numbers += [data.total_bytes, data.read_rate, data.seconds_per_sample_of_worker or 0.0]
+    numbers += [each.p90 for each in (run.cost, energy.machines, energy.site, energy.co2) if each]
+    numbers += [failures.mtbf.p90, failures.first_order_goodput] if failures else []
+    numbers += [choice.node_days for choice in failures.spare_choices] if failures else []
+    _refuse_overflow(numbers, scenario.where)
+    return run
+
+
+def _fastest(scenario: Scenario) -> ParallelLayout:
+    found = plan(scenario).layouts
+    if not found:
+        raise InfeasibleError(
+            Problem(
+                where=scenario.where,
+                rule="no layout is legal and fits in memory",
+                fix="`traincast plan` says what comes closest",
+            )
+        )
+    return found[0].layout
+
+
+def explain(
+    scenario: Scenario | Path | str,
+    layout_key: str = "",
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Explanation:
+    """Return the plan of a scenario, and how each of a list of changes would move its step.
+
+    `layout_key` names a kind of layouts, as "tp=16": what would make one of them the best.
+
+    Raises:
+        InputError: the scenario breaks a rule, or a change names what is not there.
+    """
+    from planner.explaining import explain as explained
+    from planner.worthwhile import wanted_of
+
+    loaded = read_scenario(scenario)
+    wanted = wanted_of(layout_key, loaded.where) if layout_key else None
+    with _overflow_refused(loaded.where):
+        found = explained(loaded, wanted, progress=progress)
+    outcomes = [outcome for each in found.what_ifs for outcome in (each.same, each.best)]
+    numbers = [n for each in outcomes for n in (each.step_time, each.speedup, each.peak_memory)]
     _refuse_overflow(numbers, loaded.where)
     return found
 
@@ -199,38 +306,6 @@ def read_scenario(scenario: Scenario | Path | str) -> Scenario:
     return scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
 
 
-def scenario_layout(scenario: Scenario) -> ParallelLayout:
-    """Return the layout that a scenario gives; dp, left out, is what fills the cluster.
-
-    Raises:
-        InputError: it gives none, or tp x cp x pp does not divide the cluster.
-    """
-    layout = scenario.file.layout
-    if layout is None:
-        raise InputError(
-            Problem(
-                where=scenario.where,
-                key="layout",
-                rule="this scenario has no layout to simulate",
-                fix="add a [layout] table, or let `traincast plan` find one",
-            )
-        )
-    if "dp" in layout.model_fields_set:
-        return layout
-    inner, world = layout.tp * layout.cp * layout.pp, scenario.world_size
-    if world % inner:
-        raise InputError(
-            Problem(
-                where=scenario.where,
-                key="layout",
-                found=f"tp {layout.tp} x cp {layout.cp} x pp {layout.pp} = {inner}",
-                rule=f"tp x cp x pp must divide the {world} accelerators of the cluster",
-                fix="another tp, cp or pp, or another number of nodes",
-            )
-        )
-    return layout.model_copy(update={"dp": world // inner})
-
-
 def _prepare(
     scenario: Scenario, layout: ParallelLayout | None
 ) -> tuple[Forecaster, ParallelLayout]:
@@ -247,7 +322,7 @@ def _finite(result: StepResult, scenario: Scenario) -> StepResult:
     numbers = [result.high, result.hardware_flops, result.mfu, result.hfu, result.peak_memory]
     numbers += [result.tokens_per_second, *result.breakdown.seconds.values()]
     steps = (scenario.file.job.tokens or 0) / result.tokens
-    rate = scenario.profile.machine.price.per_accelerator_hour or 1.0
+    rate = mean_price(scenario.parts).per_accelerator_hour or 1.0
     run = steps * result.high * result.world_size
     _refuse_overflow([*numbers, run, run * rate], scenario.where)
     return result

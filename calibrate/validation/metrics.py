@@ -17,6 +17,9 @@ from calibrate.validation.records import (
 
 SLOW = 2.0
 """Measured over predicted time above which no model of a healthy run can explain a row."""
+Candidate = tuple[Pair, bool]
+"""A layout's times, and whether it is predicted to fit."""
+Candidates = Sequence[Candidate]
 _MIN_RANKED = 3
 _P90 = 90
 _TOP = 5
@@ -73,33 +76,45 @@ def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
 def regret_of(rows: Iterable[RowResult]) -> Regret | None:
     """Return the regret of choosing the layout that is predicted to be fastest.
 
-    Only layouts that were measured and predicted count. Those predicted to fit in memory come
-    first; repeated measurements of a layout count as one, by their median.
+    Those predicted to fit in memory come first.
     """
-    problems: dict[tuple[str, ...], dict[str, list[RowResult]]] = {}
-    for row in rows:
-        if row.choice is not None and row.pair is not None:
-            layouts = problems.setdefault(row.choice.problem, {})
-            layouts.setdefault(row.choice.layout, []).append(row)
-    choices = [
-        [_median(same) for same in layouts.values()]
-        for layouts in problems.values()
-        if len(layouts) >= _MIN_RANKED
-    ]
+    choices = choices_of(rows)
     if not choices:
         return None
-    top1 = [_regret(choice, 1) for choice in choices]
-    top5 = [_regret(choice, _TOP) for choice in choices]
+    top1 = [regret(choice, 1) for choice in choices]
+    top5 = [regret(choice, _TOP) for choice in choices]
     ranked = [rank_correlation([pair for pair, _ in choice]) for choice in choices]
     known = [value for value in ranked if value is not None]
+    calm = [number for number, choice in enumerate(choices) if is_calm(choice)]
     return Regret(
         problems=len(choices),
         top1_mean=float(np.mean(top1)),
         top1_worst=max(top1),
         top5_mean=float(np.mean(top5)),
         top5_worst=max(top5),
+        calm=len(calm),
+        top1_median=float(np.median([top1[n] for n in calm])) if calm else None,
+        top5_median=float(np.median([top5[n] for n in calm])) if calm else None,
         rank_correlation=float(np.median(known)) if known else None,
     )
+
+
+def choices_of(rows: Iterable[RowResult]) -> list[Candidates]:
+    """Return for each problem the layouts between which there was a choice, three at least.
+
+    Only layouts that were measured and predicted count; repeated measurements of a layout count as
+    one, by their median.
+    """
+    problems: dict[tuple[str, ...], dict[str, list[RowResult]]] = {}
+    for row in rows:
+        if row.choice is not None and row.pair is not None:
+            layouts = problems.setdefault(row.choice.problem, {})
+            layouts.setdefault(row.choice.layout, []).append(row)
+    return [
+        [_median(same) for same in layouts.values()]
+        for layouts in problems.values()
+        if len(layouts) >= _MIN_RANKED
+    ]
 
 
 def feasibility_of(rows: Iterable[RowResult]) -> Feasibility | None:
@@ -115,17 +130,19 @@ def feasibility_of(rows: Iterable[RowResult]) -> Feasibility | None:
     )
 
 
-_Candidate = tuple[Pair, bool]
-"""A layout's times, and whether it is predicted to fit."""
-
-
-def _median(same: Sequence[RowResult]) -> _Candidate:
+def _median(same: Sequence[RowResult]) -> Candidate:
     pairs = [row.pair for row in same if row.pair is not None]
     measured = float(np.median([pair.measured for pair in pairs]))
     return Pair(measured=measured, predicted=pairs[0].predicted), bool(same[0].feasible)
 
 
-def _regret(choice: Sequence[_Candidate], top: int) -> float:
+def is_calm(choice: Candidates) -> bool:
+    """Return whether runs that no model explains are at most half of a problem's."""
+    return 2 * sum(is_slow(pair) for pair, _ in choice) <= len(choice)
+
+
+def regret(choice: Candidates, top: int) -> float:
+    """Return how much slower than the best the best of the `top` first choices was measured."""
     ranked = sorted(choice, key=lambda each: (not each[1], each[0].predicted))
     best = min(pair.measured for pair, _ in choice)
     return min(pair.measured for pair, _ in ranked[:top]) / best - 1

@@ -117,6 +117,11 @@ class Regret:
     top1_worst: float
     top5_mean: float
     top5_worst: float
+    calm: int
+    """Problems of which at most half of the layouts were measured more than twice slower."""
+    top1_median: float | None
+    """Over the calm problems; None where there is none."""
+    top5_median: float | None
     rank_correlation: float | None
     """Median over the problems of Spearman's coefficient between their layouts."""
 

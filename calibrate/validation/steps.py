@@ -27,11 +27,15 @@ from simulator.hardware.profile import Profile
 from simulator.parallel.checks import check_layout
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import StepResult
+from simulator.scenario import SearchFile
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
 
 Part = TypeVar("Part")
+
+MEMORY_FRACTION = SearchFile().memory_fraction
+"""Share of the device that a run may reserve to be forecast to fit: what `plan` allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +192,7 @@ def _result(read: _ReadRow, result: StepResult, reported: ReportedMemory | None)
         low=result.low,
         high=result.high,
         peak_memory=result.peak_memory,
-        feasible=result.fits,
+        feasible=result.peak_memory <= MEMORY_FRACTION * result.memory_capacity,
         assumed=tuple(row.assumed),
         labels={
             "stack": case.stack.name,

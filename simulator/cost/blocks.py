@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from simulator.cost.attention import flash_backward_seconds, flash_forward_seconds
 from simulator.cost.collectives.select import CollectiveCosts
@@ -34,8 +34,7 @@ _COMM_CATEGORY = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PieceCost:
+class PieceCost(NamedTuple):
     """One operator or collective of a block: when it starts in the block and how long it takes."""
 
     name: str
@@ -86,6 +85,15 @@ class KernelCosts:
         self.narrow_scale = narrow.get(accelerator, 1.0)
         self.grouped_scale = stack.fit.grouped.get(accelerator, 1.0)
         self._gemms: dict[tuple[object, ...], float] = {}
+        self._operators: dict[int, tuple[Operator, float]] = {}
+
+    def _seconds(self, operator: Operator) -> float:
+        """Return `operator_seconds`, once for an operator that several blocks share."""
+        found = self._operators.get(id(operator))
+        if found is None:
+            # The operator is kept with it, so that its id stays its own.
+            found = self._operators[id(operator)] = operator, self.operator_seconds(operator)
+        return found[1]
 
     def operator_seconds(self, operator: Operator) -> float:
         """Return the seconds of all `count` runs of an operator in a training run."""
@@ -170,7 +178,7 @@ class KernelCosts:
         launch them all.
         """
         operators = self._settled(
-            {p: self.operator_seconds(p) for p in block.pieces if not isinstance(p, CommWork)}
+            [(p, self._seconds(p)) for p in block.pieces if not isinstance(p, CommWork)]
         )
         slowdowns = self._slowdowns(block)
         totals: dict[Category, float] = {}
@@ -221,6 +229,8 @@ class KernelCosts:
         slowdowns: Mapping[str, float],
     ) -> float:
         """Return the seconds by which a collective of `seconds` makes its block longer."""
+        if not comm.hidden_by:
+            return seconds
         window = sum(operators.get(name, 0.0) for name in comm.hidden_by)
         slowed = sum(operators.get(name, 0.0) * slowdowns.get(name, 1.0) for name in comm.hidden_by)
         return exposed_seconds(
@@ -231,14 +241,14 @@ class KernelCosts:
             self.stack.overlap.comm_slowdown,
         )
 
-    def _settled(self, seconds: Mapping[Operator, float]) -> dict[str, float]:
+    def _settled(self, seconds: Sequence[tuple[Operator, float]]) -> dict[str, float]:
         """Return the seconds by name, with clocks settled to what the block does.
 
         `operator_seconds` is for matrix units that are always busy. Where they are busy for a
         share x of the time, clocks fall by x of the `throttle` of a GEMM's own constants.
         """
-        matrix = sum(t for piece, t in seconds.items() if not isinstance(piece, MemoryBound))
-        whole = sum(seconds.values())
+        matrix = sum(t for piece, t in seconds if not isinstance(piece, MemoryBound))
+        whole = sum(t for _, t in seconds)
         share = matrix / whole if whole else 0.0
         settled = {
             kind: (1 + constants.throttle * share) / (1 + constants.throttle)
@@ -246,7 +256,7 @@ class KernelCosts:
         }
         return {
             piece.name: t * settled[self.gemm_dtype(piece)] if isinstance(piece, Gemm) else t
-            for piece, t in seconds.items()
+            for piece, t in seconds
         }
 
     def _accumulates(self, gemm: Gemm) -> bool:

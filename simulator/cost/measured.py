@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from simulator.cost.blocks import BlockCost, PieceCost
@@ -78,8 +77,7 @@ def _stretched(pieces: Iterable[PieceCost], factor: float) -> Iterable[PieceCost
     moved = 0.0
     for piece in pieces:
         own = factor if piece.category in _COMPUTE else 1.0
-        yield replace(
-            piece,
+        yield piece._replace(
             offset=max(0.0, piece.offset + moved),
             seconds=piece.seconds * own,
             exposed=piece.exposed * own,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simulator.parallel.groups import Collective, GroupShape
+from simulator.results import Category
 
 
 class LinkKind(StrEnum):
@@ -51,6 +52,22 @@ class CommPhase:
     def seconds(self) -> float:
         """Duration alone, seconds."""
         return self.fixed + (self.wire_bytes / self.rate if self.wire_bytes else 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """What one kind of collective sends in a pass, with the compute of the pass beside it."""
+
+    category: Category
+    phase: CommPhase
+    """The parts of the collectives that load no shared link are its `fixed` seconds."""
+    beside: float = 0.0
+    """Seconds of compute that run from the start of the phase on; 0 where the pass waits for it."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the pass that it fills when nothing else uses the links."""
+        return max(self.phase.seconds, self.beside)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from simulator.cost.blocks import BlockCost
 from simulator.cost.measured import compute_of, with_compute
-from simulator.cost.plan import CommPlan
+from simulator.cost.plan import Burst, CommPlan
 from simulator.hardware.software_constants import MeasuredPass
 from simulator.parallel.work import Block, PassPair
 from simulator.results import Category
@@ -55,3 +55,7 @@ class WorkCost:
     seconds: float
     by_category: Mapping[Category, float]
     plans: tuple[CommPlan, ...] = ()
+    bursts: tuple[Burst, ...] = ()
+    """Of compute: what it sends meanwhile over links that others load too, part of `seconds`."""
+    turns: int = 1
+    """How often compute and bursts alternate: its layers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,15 @@ from simulator.cost.priced import PricedPass, WorkCost
 from simulator.cost.segment_cache import SegmentCache
 from simulator.cost.update import update_seconds
 from simulator.hardware.profile import Profile
-from simulator.parallel.blocks import embedding_passes, head_passes, layer_blocks, layer_passes
+from simulator.parallel.blocks import (
+    Pieces,
+    attention_pieces,
+    embedding_passes,
+    head_passes,
+    joined,
+    layer_passes,
+    mlp_pieces,
+)
 from simulator.parallel.groups import Collective, GroupShape
 from simulator.parallel.layout import DataParallel
 from simulator.parallel.mtp import mtp_passes
@@ -34,7 +42,7 @@ from simulator.results import Category
 from simulator.schedule.tasks import Work, WorkKind
 from simulator.workload.calibrated import own_software
 from simulator.workload.job import TrainingJob
-from simulator.workload.layer import LayerSpec
+from simulator.workload.layer import LayerSpec, MoeSpec
 from simulator.workload.model import ModelSpec, Position
 from simulator.workload.stack import Stack
 
@@ -46,6 +54,14 @@ _TRANSFERS = {
     WorkKind.EXCHANGE_BACKWARD: (-1, True),
 }
 """Places that an activation moves on by, and whether another one comes the other way."""
+OVER_CHUNKS = frozenset(
+    {
+        *(WorkKind.FORWARD, WorkKind.BACKWARD, WorkKind.BACKWARD_INPUT, WorkKind.BACKWARD_WEIGHT),
+        *(WorkKind.GATHER, WorkKind.GATHER_CHUNK, WorkKind.REDUCE),
+        *(WorkKind.AVERAGE, WorkKind.BROADCAST),
+    }
+)
+"""Work whose cost is that of its chunk, or of a segment of it, on whatever stage that stands."""
 _ShardKey = tuple[object, ...]
 
 
@@ -67,15 +83,21 @@ class StepCosts:
         self.profile = profile
         self.network = network
         named = network.algorithms if network is not None else {}
-        self.collectives = CollectiveCosts(profile, apart=True, algorithms=named)
+        self.collectives = CollectiveCosts(
+            profile,
+            apart=True,
+            algorithms=named,
+            fabric_reduces=network is not None and network.reduces,
+        )
         self.kernels = KernelCosts(profile, stack, job.precision, self.collectives, network=network)
         self._measured = MeasuredTimes(
             own_software(stack, profile.constants.software), job.precision
         )
         self.blocks_priced = 0
-        self._blocks: dict[_ShardKey, tuple[Block, Block]] = {}
+        self._blocks: dict[_ShardKey, tuple[LayerSpec, tuple[Block, Block]]] = {}
+        self._halves_of_layers: dict[_ShardKey, tuple[LayerSpec, tuple[Pieces, Pieces]]] = {}
         self._prices: dict[int, tuple[Block, BlockCost]] = {}
-        self._passes: dict[_ShardKey, PricedPass] = {}
+        self._passes: dict[_ShardKey, tuple[LayerWork | str, PricedPass]] = {}
         self._segments = SegmentCache[tuple[WorkCost, WorkCost]]()
         self._split = SegmentCache[tuple[WorkCost, WorkCost]]()
         self._halves: dict[int, tuple[BlockCost, BlockCost]] = {}
@@ -89,7 +111,21 @@ class StepCosts:
 
     def alone(self, program: StepProgram, works: tuple[Work, ...]) -> list[WorkCost]:
         """Return the same where nothing behind the NICs holds up what runs between passes."""
-        return [self.work(program, work) for work in works]
+        known: dict[tuple[object, ...], WorkCost] = {}
+        return [self._once(program, work, known) for work in works]
+
+    def _once(
+        self, program: StepProgram, work: Work, known: dict[tuple[object, ...], WorkCost]
+    ) -> WorkCost:
+        """Return the cost of a work; what passes over like chunks is computed once a program."""
+        kind, _, place, segment = work
+        if kind not in OVER_CHUNKS:
+            return self.work(program, work)
+        key = (kind, id(program.chunks[place]), segment)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = self.work(program, work)
+        return found
 
     def work(self, program: StepProgram, work: Work) -> WorkCost:
         """Return the cost of one work, sharing the maxima of delayed scaling at its end."""
@@ -121,15 +157,19 @@ class StepCosts:
     def priced_pass(self, program: StepProgram, part: LayerWork | str) -> PricedPass:
         """Return both passes over a layer, the "embedding", the "head" or an "mtp" projection."""
         shard = program.shard
-        key = (part, *(shard.dense_key if isinstance(part, str) else shard.key))
+        key: _ShardKey
+        if isinstance(part, str):
+            key = (part, shard.dense_key)
+        else:
+            key = (id(part), _layer_key(part.layer, shard), shard.recompute_modules)
         found = self._passes.get(key)
         if found is None:
             passes = with_weight_memory(self._build_passes(program, part), program.shard)
             measured = self._measured.find(program, part)
-            found = self._passes[key] = PricedPass(
-                passes=passes, price=self._price, measured=measured
-            )
-        return found
+            priced = PricedPass(passes=passes, price=self._price, measured=measured)
+            # The part is kept with it, so that its id stays its own.
+            found = self._passes[key] = part, priced
+        return found[1]
 
     def parts(self, program: StepProgram, segment: Segment) -> list[tuple[PricedPass, int]]:
         """Return the passes a segment is made of, in forward order, with their counts."""
@@ -204,12 +244,32 @@ class StepCosts:
         return head_passes(hidden, program.local_vocab, shard)
 
     def _layer_blocks(self, layer: LayerSpec, shard: Shard) -> tuple[Block, Block]:
-        """Return the passes over a layer: the same blocks whatever is recomputed."""
-        key = (layer, *shard.plain_key)
+        """Return the passes over a layer: the same blocks whatever is recomputed.
+
+        Layouts that differ in their experts alone share all but those.
+        """
+        dense, own = shard.dense_key, _layer_key(layer, shard)
+        attention = self._half("attention", attention_pieces, layer, shard, dense)
+        mlp = self._half("mlp", mlp_pieces, layer, shard, own)
+        key = ("layer", id(layer), own)
         found = self._blocks.get(key)
         if found is None:
-            found = self._blocks[key] = layer_blocks(layer, shard)
-        return found
+            found = self._blocks[key] = layer, joined(attention, mlp)
+        return found[1]
+
+    def _half(
+        self,
+        name: str,
+        pieces: Callable[[LayerSpec, Shard], tuple[Pieces, Pieces]],
+        layer: LayerSpec,
+        shard: Shard,
+        sizes: _ShardKey,
+    ) -> tuple[Pieces, Pieces]:
+        key = (name, id(layer), sizes)
+        found = self._halves_of_layers.get(key)
+        if found is None:
+            found = self._halves_of_layers[key] = layer, pieces(layer, shard)
+        return found[1]
 
     def _price(self, block: Block) -> BlockCost:
         """Return the cost of a block, which is kept with it, so that its id stays its own."""
@@ -294,6 +354,11 @@ class StepCosts:
             device = seconds[Category.OPTIMIZER]
             seconds = split_update(program, stage, device, self.collectives, self.profile)
         return WorkCost(seconds=sum(seconds.values()), by_category=seconds)
+
+
+def _layer_key(layer: LayerSpec, shard: Shard) -> _ShardKey:
+    """Return all that decides the passes over a layer, recomputation apart."""
+    return shard.plain_key if isinstance(layer.mlp, MoeSpec) else shard.dense_key
 
 
 def segment_of(program: StepProgram, work: Work) -> Segment:

@@ -81,32 +81,19 @@ class _Pace:
         self.network.throttle(flow, cap / slowdown if self.disturbers else cap)
 
 
-class Gpu:
-    """Owns what runs on one GPU. Rates change only when a side becomes busy or idle."""
+class _Paced:
+    """What runs at one pace, `slowdown` times as long while that is slow."""
 
-    def __init__(self, env: simpy.Environment, network: Network, slowdown: float) -> None:
-        self.env, self.network, self.slowdown = env, network, slowdown
-        self.kernels = _Pace(env, network)
-        self.collectives = [_Pace(env, network)]
-        """The pace of its own collectives, then of those that it takes part in with others."""
-        self.computing = 0
-
-    def compute(self, seconds: float, slowdown: float) -> Generator[simpy.Event, None, None]:
-        """Return when a kernel that takes `seconds` alone has run."""
-        self._compute(1)
-        yield from self.kernels.work(seconds, slowdown)
-        self._compute(-1)
-
-    @contextmanager
-    def communicating(self) -> Iterator[None]:
-        """Count a collective as running."""
-        self.kernels.disturb(1)
-        yield
-        self.kernels.disturb(-1)
+    pace: _Pace
+    slowdown: float
 
     def delay(self, seconds: float) -> Generator[simpy.Event, None, None]:
-        """Return when a part of a collective that takes `seconds` alone has run."""
-        yield from self.collectives[0].work(seconds, self.slowdown)
+        """Return when a part that takes `seconds` alone has run."""
+        yield from self.pace.work(seconds, self.slowdown)
+
+    def start(self, seconds: float) -> Generator[simpy.Event, None, None]:
+        """Start such a part; what is returned waits for its end."""
+        return _ended(self.pace.env.process(self.delay(seconds)))
 
     def transfer(
         self,
@@ -115,9 +102,43 @@ class Gpu:
         cap: float,
         weights: tuple[float, ...] | None = None,
     ) -> Generator[simpy.Event, None, None]:
-        """Return when `size` bytes have passed `links`, slower while compute runs."""
-        watched = partial(self.collectives[0].watched, self.slowdown)
-        yield from self.network.transfer(links, size, cap, watched, weights)
+        """Return when `size` bytes have passed `links`."""
+        watched = partial(self.pace.watched, self.slowdown)
+        yield from self.pace.network.transfer(links, size, cap, watched, weights)
+
+
+class Gpu(_Paced):
+    """Owns what runs on one GPU. Rates change only when a side becomes busy or idle.
+
+    Its own pace is that of its collectives, which are slow while it computes.
+    """
+
+    def __init__(self, env: simpy.Environment, network: Network, slowdown: float) -> None:
+        self.env, self.network, self.slowdown = env, network, slowdown
+        self.pace = _Pace(env, network)
+        self.kernels = _Pace(env, network)
+        self.collectives = [self.pace]
+        """The pace of its own collectives, then of those that it takes part in with others."""
+        self.computing = 0
+
+    def compute(self, seconds: float, slowdown: float) -> Generator[simpy.Event, None, None]:
+        """Return when a kernel that takes `seconds` alone has run."""
+        with self.busy():
+            yield from self.kernels.work(seconds, slowdown)
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Count compute as running."""
+        self._compute(1)
+        yield
+        self._compute(-1)
+
+    @contextmanager
+    def communicating(self) -> Iterator[None]:
+        """Count a collective as running."""
+        self.kernels.disturb(1)
+        yield
+        self.kernels.disturb(-1)
 
     def _compute(self, change: int) -> None:
         """Let collectives on this GPU know when it begins or ceases to compute."""
@@ -128,7 +149,14 @@ class Gpu:
                 pace.disturb(change)
 
 
-class Team:
+class Kernel(_Paced):
+    """A pass on a GPU: its compute and what it sends are slow while collectives run."""
+
+    def __init__(self, gpu: Gpu, slowdown: float) -> None:
+        self.pace, self.slowdown = gpu.kernels, slowdown
+
+
+class Team(_Paced):
     """GPUs that do a collective together, which is slow while any of them computes."""
 
     def __init__(self, gpus: Sequence[Gpu]) -> None:
@@ -149,17 +177,7 @@ class Team:
         for gpu in self.gpus:
             gpu.collectives.remove(self.pace)
 
-    def delay(self, seconds: float) -> Generator[simpy.Event, None, None]:
-        """Return when a part of the collective that takes `seconds` alone has run."""
-        yield from self.pace.work(seconds, self.slowdown)
 
-    def transfer(
-        self,
-        links: tuple[Hashable, ...],
-        size: float,
-        cap: float,
-        weights: tuple[float, ...] | None = None,
-    ) -> Generator[simpy.Event, None, None]:
-        """Return when `size` bytes have passed `links`, slower while any of them computes."""
-        watched = partial(self.pace.watched, self.slowdown)
-        yield from self.gpus[0].network.transfer(links, size, cap, watched, weights)
+def _ended(process: simpy.Process) -> Generator[simpy.Event, None, None]:
+    if not process.processed:
+        yield process

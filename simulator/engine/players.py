@@ -8,8 +8,9 @@ import simpy
 
 from simulator.cost.plan import LinkKind
 from simulator.cost.priced import WorkCost
-from simulator.engine.gpu import Gpu, Interference, Team
+from simulator.engine.gpu import Gpu, Interference, Kernel, Team
 from simulator.engine.network import Network
+from simulator.engine.passing import Undisturbed, pass_through
 from simulator.engine.routes import Routes, Stop
 
 Process = Generator[simpy.Event, None, None]
@@ -43,6 +44,24 @@ class Player:
         """Run a kernel that takes `seconds` alone on a GPU that collectives slow."""
         assert self.interference is not None, "compute that nothing slows is a delay"
         yield from self.gpus[row].compute(seconds, self.interference.compute[work])
+
+    def sends(self, work: int, replica: int, stage: int) -> bool:
+        """Return whether a pass sends over links that others load too."""
+        bursts = self.costs[replica][work].bursts
+        return bool(bursts) and bool(self.routes.of(work, replica, stage, 1))
+
+    def passing(self, work: int, replica: int, stage: int, factor: float) -> Process:
+        """Run a pass that sends, `factor` times as long as its cost says."""
+        cost, stops = self.costs[replica][work], self.routes.of(work, replica, stage, 1)
+        turns = min(cost.turns, self.routes.turns)
+        if self.interference is None:
+            pace = Undisturbed(self.env, self.network)
+            yield from pass_through(pace, cost, stops, turns=turns, factor=factor)
+            return
+        gpu = self.gpus[replica * self.pp + stage]
+        kernel = Kernel(gpu, self.interference.compute[work])
+        with gpu.busy():
+            yield from pass_through(kernel, cost, stops, turns=turns, factor=factor)
 
     def collective(self, work: int, replica: int, stage: int, size: int) -> Process:
         """Run a collective of `size` replicas, from `replica` on.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
+from simulator.cost.plan import LinkKind
 from simulator.cost.priced import WorkCost
 from simulator.schedule.tasks import STREAMS, TaskGraph, WorkKind
 from simulator.topology.graph import FloatArray
@@ -28,12 +29,16 @@ class Replicas:
     what the step does."""
     jitter: FloatArray | None = None
     """(replica, task) factors of compute times."""
+    links: Sequence[Mapping[LinkKind, float]] | None = None
+    """[replica x pp + stage] bytes/s of each kind of link of a rank there; None: all have what the
+    step says."""
 
     def __post_init__(self) -> None:
         assert len(self.slowdown) == self.count, "one row of slowdowns a replica"
         assert all(self.count % size == 0 for size in self.meeting.values()), self.meeting
         assert self.costs is None or len(self.costs) == self.count
         assert self.jitter is None or len(self.jitter) == self.count
+        assert self.links is None or len(self.links) % self.count == 0
 
     def factor(self, replica: int, stage: int, task: int) -> float:
         """Return the factor of the compute time of a task."""

@@ -16,6 +16,13 @@ Link = tuple[int, LinkKind] | int
 the stage's row (replica x pp + stage); or a class of links of the fabric."""
 
 
+_TURNS = 4
+"""Of a pass, at most: pieces of compute and of what it sends, evenly through the pass. With more
+the flows of passes and of others meet in smaller pieces, which changes little."""
+_MOST_TURNS = 20_000
+"""Of all passes of a step together, as long as each has one."""
+
+
 class Stop(NamedTuple):
     """One phase of a collective, with those of its links on which it can meet another flow."""
 
@@ -37,9 +44,10 @@ class Routes:
         graph: TaskGraph,
         costs: Sequence[Sequence[WorkCost]],
         sizes: Sequence[int],
-        capacity: Mapping[LinkKind, float],
+        capacity: Sequence[Mapping[LinkKind, float]],
         fabric: Fabric,
     ) -> None:
+        """`capacity` is the bytes/s of each kind of link of a rank, by the row of its stage."""
         self.graph, self.costs = graph, costs
         lanes = Counter(zip(graph.work, graph.stream, sizes, strict=True))
         self.shared = _shared_links(lanes, costs, capacity, fabric, graph.pp)
@@ -47,9 +55,12 @@ class Routes:
         own = (link for link in self.shared if not isinstance(link, int))
         self.capacity: dict[Hashable, float] = {
             **dict(enumerate(fabric.capacity)),
-            **{link: capacity[link[1]] for link in own},
+            **{link: capacity[link[0]][link[1]] for link in own},
         }
         """Bytes/s of all links on which flows are played."""
+        bursting = sum(n for (work, _, _), n in lanes.items() if _bursts(costs, work))
+        self.turns = min(_TURNS, max(1, _MOST_TURNS // (bursting * len(costs) or 1)))
+        """How often a pass alternates between compute and what it sends, at most."""
         self._found: dict[tuple[int, int, int, int], tuple[Stop, ...]] = {}
 
     def of(self, work: int, replica: int, stage: int, size: int) -> tuple[Stop, ...]:
@@ -86,6 +97,10 @@ def load_of(phase: CommPhase, rows: Sequence[int]) -> Iterator[tuple[Link, float
             yield (row, phase.link), 1.0
 
 
+def _bursts(costs: Sequence[Sequence[WorkCost]], work: int) -> bool:
+    return any(row[work].bursts for row in costs)
+
+
 Lanes = Mapping[tuple[int, int, int], int]
 """How often each work is done on each stream by each number of replicas together."""
 
@@ -93,7 +108,7 @@ Lanes = Mapping[tuple[int, int, int], int]
 def _shared_links(
     lanes: Lanes,
     costs: Sequence[Sequence[WorkCost]],
-    capacity: Mapping[LinkKind, float],
+    capacity: Sequence[Mapping[LinkKind, float]],
     fabric: Fabric,
     pp: int,
 ) -> set[Link]:
@@ -115,7 +130,8 @@ def _shared_links(
             return True
         if len(users) == 1:
             return False
-        full = fabric.capacity[link] if isinstance(link, int) else capacity[link[1]]
+        row, kind = (link, None) if isinstance(link, int) else link
+        full = fabric.capacity[row] if kind is None else capacity[row][kind]
         return sum(users.values()) > full
 
     return {link for link in wanted if is_shared(link)}
@@ -149,5 +165,8 @@ def _rows(replica: int, stage: int, size: int, pp: int) -> range:
 
 
 def _phases(cost: WorkCost) -> Iterator[CommPhase]:
+    """Yield the phases of collectives, or of what a pass sends."""
     for plan in cost.plans:
         yield from plan.phases
+    for burst in cost.bursts:
+        yield burst.phase

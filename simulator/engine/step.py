@@ -98,7 +98,8 @@ class _Step:
         self.graph, self.fabric, self.replicas = graph, fabric, replicas
         self.costs = replicas.costs or [costs] * replicas.count
         self.sizes = meeting_sizes(graph, replicas)
-        self.routes = Routes(graph, self.costs, self.sizes, capacity, fabric)
+        links = replicas.links or [capacity] * (replicas.count * graph.pp)
+        self.routes = Routes(graph, self.costs, self.sizes, links, fabric)
         self.env = simpy.Environment()
         self.recorder = Recorder() if fabric.record else None
         self.network = Network(self.env, self.routes.capacity, self.recorder)
@@ -191,7 +192,9 @@ class _Step:
         slowdown, jitter = self.replicas.slowdown[replica][stage], self.replicas.jitter
         found: dict[int, float | None] = {}
         for work in {works[task] for task in tasks if sizes[task] == 1}:
-            if not costs[work].plans:
+            if player.sends(work, replica, stage):
+                found[work] = None
+            elif not costs[work].plans:
                 found[work] = costs[work].seconds * slowdown
             else:
                 met = self.routes.of(work, replica, stage, 1)
@@ -213,6 +216,9 @@ class _Step:
             yield from self._meet(player, replica, stage, task)
         elif cost.plans:
             yield from player.collective(work, replica, stage, 1)
+        elif player.sends(work, replica, stage):
+            factor = self.replicas.factor(replica, stage, task)
+            yield from player.passing(work, replica, stage, factor)
         elif cost.seconds:
             seconds = cost.seconds * self.replicas.factor(replica, stage, task)
             yield from player.compute(work, replica * self.graph.pp + stage, seconds)

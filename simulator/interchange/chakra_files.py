@@ -10,7 +10,7 @@ from typing import Any
 
 from simulator.hardware.profile import Profile
 from simulator.interchange.astra_sim import astra_sim_files
-from simulator.interchange.chakra_nodes import to_chakra, whom
+from simulator.interchange.chakra_nodes import STEP_SECONDS, to_chakra, whom
 from simulator.interchange.chakra_schema import AttributeProto, GlobalMetadata
 from simulator.interchange.export import StepTrace
 from simulator.interchange.folder import new_folder
@@ -21,7 +21,6 @@ from simulator.units import US
 PREFIX = "step"
 """What the files of the ranks are called in front of their number."""
 GROUPS_FILE = "comm_groups.json"
-STEP_SECONDS = "traincast.step_seconds"
 _VERSION = "0.0.4"
 """Of the schema, as Chakra's own generator (src/generator/generator.py) writes it."""
 _VARINT_BITS = 7

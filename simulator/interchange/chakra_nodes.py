@@ -46,7 +46,7 @@ _COMM_TYPES = {
     Collective.BROADCAST: CommType.BROADCAST,
     Collective.REDUCE: CommType.REDUCE,
 }
-SECONDS = "traincast.seconds"
+SECONDS, STEP_SECONDS = "traincast.seconds", "traincast.step_seconds"
 ALGORITHM, NETWORK_SHARE = "traincast.algorithm", "traincast.network_share"
 _REQUEST = "traincast.on_request"
 

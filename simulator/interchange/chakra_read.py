@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,21 @@ from google.protobuf.message import DecodeError
 
 from simulator.errors import InputError, Problem
 from simulator.files import read_json
-from simulator.interchange.chakra_checks import NODE_TYPES, node_problem, wrong_attributes
-from simulator.interchange.chakra_files import GROUPS_FILE, STEP_SECONDS, split_messages
-from simulator.interchange.chakra_nodes import KINDS, attributes_of, from_chakra
+from simulator.interchange.chakra_checks import (
+    NODE_TYPES,
+    node_problem,
+    wrong_attributes,
+    wrong_forecast,
+)
+from simulator.interchange.chakra_files import GROUPS_FILE, split_messages
+from simulator.interchange.chakra_nodes import KINDS, STEP_SECONDS, attributes_of, from_chakra
 from simulator.interchange.chakra_schema import GlobalMetadata, Node, NodeType
 from simulator.interchange.checks import check_workload, few
 from simulator.interchange.records import EVERY_RANK, TraceNode, Workload
 
 MAX_TRACE_BYTES = 2**30
 """Of the trace of one rank."""
+_GROUP = re.compile(r"[0-9]{1,18}")
 _NAME = re.compile(r"(?P<prefix>.*?)\.(?P<rank>\d{1,7})\.et")
 
 
@@ -52,10 +60,16 @@ def read_chakra(folder: Path | str) -> tuple[Workload, float | None]:
     problems = [problem for file in files for problem in file.problems]
     if problems:
         raise InputError(*few(problems))
-    for file in files:
-        groups |= {name: ranks or tuple(range(len(paths))) for name, ranks in file.groups.items()}
-    ranks = tuple(tuple(file.nodes) for file in files)
-    workload = Workload(ranks=ranks, groups=groups, where=str(folder))
+    for path, file in zip(paths, files, strict=True):
+        for name, ranks in file.groups.items():
+            if wrong := _wrong_ranks(ranks, len(paths)):
+                key, shown = f"pg_name {name}", repr(ranks)[:60]
+                problems.append(Problem(where=str(path), key=key, rule=wrong, found=shown))
+            groups[name] = ranks or tuple(range(len(paths)))
+    if problems:
+        raise InputError(*few(problems))
+    nodes = tuple(tuple(file.nodes) for file in files)
+    workload = Workload(ranks=nodes, groups=groups, where=str(folder))
     check_workload(workload)
     return workload, files[0].forecast
 
@@ -78,12 +92,18 @@ def _paths(folder: Path) -> list[Path]:
         raise InputError(
             Problem(where=str(folder), found=shown, rule=rule, fix="a folder for each")
         )
-    by_rank = {int(match["rank"]): folder / match.string for match in found}
-    missing = sorted(set(range(max(by_rank) + 1)) - set(by_rank))
+    by_rank: dict[int, Path] = {}
+    for match in found:
+        first = by_rank.setdefault(int(match["rank"]), folder / match.string)
+        if first.name != match.string:
+            shown, rule = f"{first.name} and {match.string}", "must hold each rank once"
+            raise InputError(Problem(where=str(folder), found=shown, rule=rule))
+    missing = max(by_rank) + 1 - len(by_rank)
     if missing:
-        shown = ", ".join(f"{prefixes[0]}.{rank}.et" for rank in missing[:3])
+        absent = (rank for rank in count() if rank not in by_rank)
+        shown = ", ".join(f"{prefixes[0]}.{rank}.et" for rank in islice(absent, min(3, missing)))
         rule = f"must hold every rank up to {max(by_rank)}"
-        found_text = f"{len(missing)} missing, {shown} first"
+        found_text = f"{missing} missing, {shown} first"
         raise InputError(Problem(where=str(folder), found=found_text, rule=rule))
     return [by_rank[rank] for rank in range(len(by_rank))]
 
@@ -99,12 +119,12 @@ def _groups(folder: Path, world: int) -> dict[int, tuple[int, ...]]:
         raise InputError(Problem(where=str(path), rule='must be a table such as {"1": [0, 1]}'))
     for name, ranks in table.items():
         fits = isinstance(ranks, list) and ranks and all(type(rank) is int for rank in ranks)
-        if not name.isdecimal() or not fits:
+        if not _GROUP.fullmatch(name) or not fits:
             rule = 'must be a number and ranks, such as "1": [0, 1]'
-            problems.append(Problem(where=str(path), key=name, rule=rule, found=repr(ranks)[:60]))
-        elif len(set(ranks)) < len(ranks) or not all(0 <= rank < world for rank in ranks):
-            rule = f"must name ranks from 0 to {world - 1}, each once"
-            problems.append(Problem(where=str(path), key=name, rule=rule, found=repr(ranks)[:60]))
+            problem = Problem(where=str(path), key=name[:20], rule=rule, found=repr(ranks)[:60])
+            problems.append(problem)
+        elif wrong := _wrong_ranks(ranks, world):
+            problems.append(Problem(where=str(path), key=name, rule=wrong, found=repr(ranks)[:60]))
         else:
             found[int(name)] = tuple(ranks)
     if problems:
@@ -114,16 +134,28 @@ def _groups(folder: Path, world: int) -> dict[int, tuple[int, ...]]:
     return found
 
 
+def _wrong_ranks(ranks: Iterable[int], world: int) -> str:
+    """Return the rule that the ranks of a group break; empty where they break none."""
+    listed = list(ranks)
+    if len(set(listed)) == len(listed) and all(0 <= rank < world for rank in listed):
+        return ""
+    return f"must name ranks from 0 to {world - 1}, each once"
+
+
 def _read(path: Path, rank: int) -> _File:
     """Return what is in the file of a rank."""
     file = _File()
     try:
+        if path.exists() and not path.is_file():
+            file.problems.append(Problem(where=str(path), rule="must be a file"))
+            return file
         if path.stat().st_size > MAX_TRACE_BYTES:
             rule = f"must be at most {MAX_TRACE_BYTES} bytes"
             file.problems.append(Problem(where=str(path), rule=rule))
             return file
         head, *messages = split_messages(path.read_bytes())
         file.forecast = attributes_of(GlobalMetadata.FromString(head)).get(STEP_SECONDS)
+        file.problems += wrong_forecast(path, file.forecast)
         for message in messages:
             _add(file, Node.FromString(message), path, rank)
     except (OSError, ValueError, DecodeError) as error:
@@ -160,5 +192,5 @@ def _groups_in(node: Any) -> dict[int, tuple[int, ...]]:
     try:
         listed = json.loads(node.inputs.values[2:-2])
         return {int(each["pg_name"]): tuple(map(int, each["ranks"])) for each in listed}
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return {}

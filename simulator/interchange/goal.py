@@ -7,12 +7,12 @@ Assembly Language".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from simulator.cost.collectives.select import CollectiveCosts
 from simulator.errors import InputError, Problem
-from simulator.interchange.goal_rounds import Round, expands, rounds_of
+from simulator.interchange.goal_rounds import Round, expands, rounds_of_members
 from simulator.interchange.prices import group_of
 from simulator.interchange.records import NodeKind, TraceNode, Workload, payload_of
 
@@ -47,7 +47,7 @@ class GoalWriter:
         self.domain_size = domain_size
         self.substitutes: set[str] = set()
         self._tags: dict[tuple[object, ...], int] = {}
-        self._algorithms: dict[tuple[object, ...], str] = {}
+        self._rounds: dict[tuple[object, ...], tuple[tuple[Round, ...], ...]] = {}
 
     def text(self) -> str:
         """Return the schedule.
@@ -116,27 +116,33 @@ class GoalWriter:
         self, made: _Rank, rank: int, node: TraceNode, tag: int, after: list[str]
     ) -> list[str]:
         members = self.workload.members(node.group)
-        for each in self._rounds(node, members, members.index(rank)):
-            ends = []
-            if each.to is not None:
-                ends.append(made.add(_message("send", each.size, members[each.to], tag), after))
-            if each.of is not None:
-                ends.append(made.add(_message("recv", each.size, members[each.of], tag), after))
-            after = ends or after
+        payload = payload_of(node, len(members))
+        for each in self._of_members(node, members, payload)[members.index(rank)]:
+            ways = (("send", each.sends), ("recv", each.receives))
+            after = [
+                made.add(_message(way, weight * payload, members[other], tag), after)
+                for way, messages in ways
+                for other, weight in messages
+            ]
         return after
 
-    def _rounds(self, node: TraceNode, members: tuple[int, ...], place: int) -> Iterator[Round]:
-        collective, payload = node.collective, payload_of(node, len(members))
+    def _of_members(
+        self, node: TraceNode, members: tuple[int, ...], payload: float
+    ) -> tuple[tuple[Round, ...], ...]:
+        """Return the rounds of all members of a collective's group."""
+        collective = node.collective
         assert collective is not None
         key = (collective, payload, node.group, node.algorithm)
-        algorithm = self._algorithms.get(key)
-        if algorithm is None:
+        found = self._rounds.get(key)
+        if found is None:
             shape = group_of(members, self.domain_size)
             plan = self.collectives.plan(collective, payload, shape, algorithm=node.algorithm)
-            algorithm = self._algorithms[key] = plan.algorithm
-            if not expands(collective, algorithm, len(members)):
-                self.substitutes.add(f"{collective.value} by {algorithm}")
-        yield from rounds_of(collective, algorithm, place, len(members), payload)
+            if not expands(collective, plan.algorithm):
+                self.substitutes.add(f"{collective.value} by {plan.algorithm}")
+            shown = (collective, plan.algorithm, len(members))
+            found = self._rounds.get(shown) or rounds_of_members(*shown)
+            self._rounds[shown] = self._rounds[key] = found
+        return found
 
     def _tag(self, *what: object) -> int:
         return self._tags.setdefault(what, len(self._tags))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from simulator.cost.collectives.select import CollectiveCosts
+from simulator.cost.plan import CommPlan
 from simulator.errors import InputError, Problem
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
@@ -62,15 +64,24 @@ class ProfilePrices:
         key = (collective, group, node.size, node.algorithm, node.network_share)
         found = self._known.get(key)
         if found is None:
-            plan = self.collectives.plan(
+            found = self._known[key] = self._plan(node, collective, group).seconds
+        return found
+
+    def _plan(self, node: TraceNode, collective: Collective, group: GroupShape) -> CommPlan:
+        try:
+            return self.collectives.plan(
                 collective,
                 payload_of(node, group.size),
                 group,
                 algorithm=node.algorithm,
                 network_share=node.network_share,
             )
-            found = self._known[key] = plan.seconds
-        return found
+        except InputError as error:
+            if node.algorithm is None:
+                raise
+            where, key = self.workload.where, f"node {node.number} ({node.name}).algorithm"
+            own = (replace(p, where=where, key=key, found=repr(p.where)) for p in error.problems)
+            raise InputError(*own) from error
 
 
 def group_of(ranks: Sequence[int], domain_size: int) -> GroupShape:

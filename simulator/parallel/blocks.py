@@ -39,18 +39,33 @@ _LOSS_REDUCTIONS = 3
 """Vocabulary-parallel cross-entropy reduces a maximum, a target logit and a sum (Megatron-LM)."""
 
 
+Pieces = tuple[Piece, ...]
+
+
 def layer_blocks(layer: LayerSpec, shard: Shard) -> tuple[Block, Block]:
     """Return the forward and the backward pass over one layer, recomputation apart."""
-    forward_pieces = (
-        *_attention(layer, shard, backward=False),
-        *_mlp(layer, shard, backward=False),
-    )
-    backward_pieces = (
-        *_mlp(layer, shard, backward=True),
-        *_attention(layer, shard, backward=True),
-    )
-    forward = Block(name="layer.forward", pieces=forward_pieces)
-    return forward, Block(name="layer.backward", pieces=backward_pieces)
+    return joined(attention_pieces(layer, shard), mlp_pieces(layer, shard))
+
+
+def attention_pieces(layer: LayerSpec, shard: Shard) -> tuple[Pieces, Pieces]:
+    """Return what a layer's attention does forward and backward; `shard.dense_key` decides it."""
+    forward, backward = (_attention(layer, shard, backward=back) for back in (False, True))
+    return tuple(forward), tuple(backward)
+
+
+def mlp_pieces(layer: LayerSpec, shard: Shard) -> tuple[Pieces, Pieces]:
+    """Return what a layer's MLP does forward and backward.
+
+    `shard.plain_key` decides it where it is a mixture of experts, else `shard.dense_key`.
+    """
+    forward, backward = (_mlp(layer, shard, backward=back) for back in (False, True))
+    return tuple(forward), tuple(backward)
+
+
+def joined(attention: tuple[Pieces, Pieces], mlp: tuple[Pieces, Pieces]) -> tuple[Block, Block]:
+    """Return the forward and the backward pass over a layer of these two halves."""
+    forward = Block(name="layer.forward", pieces=attention[0] + mlp[0])
+    return forward, Block(name="layer.backward", pieces=mlp[1] + attention[1])
 
 
 def layer_passes(

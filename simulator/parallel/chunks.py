@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ class Cutter:
         self.kinds, self.order = layer_order(model)
         self._works: dict[tuple[object, ...], LayerWork] = {}
         self._layers: dict[tuple[tuple[int, int], ...], Layers] = {}
+        self._wholes: dict[tuple[object, ...], Layers] = {}
         self._modules: dict[Recompute, tuple[LayerWork, int]] = {}
         self._layers_held: dict[tuple[object, ...], _Held] = {}
         self._chunks: dict[tuple[tuple[int, ...], Cut], tuple[Chunk, ...]] = {}
@@ -53,16 +55,32 @@ class Cutter:
             start += count
 
     def _chunk(self, kinds: tuple[int, ...], ends: tuple[bool, bool], cut: Cut) -> Chunk:
+        whole = self._segment(self._whole(kinds, cut), ends, cut)
+        return Chunk(whole=whole, cut=partial(self._segments, whole, kinds, ends, cut))
+
+    def _whole(self, kinds: tuple[int, ...], cut: Cut) -> Layers:
+        """Return the works of a chunk, counted; the same whatever ranks divide them."""
+        key = (kinds, cut.recompute, cut.recomputed, cut.unit, cut.offloaded)
+        found = self._wholes.get(key)
+        if found is None:
+            found = self._wholes[key] = self._counted(self._works_of(kinds, cut))
+        return found
+
+    def _works_of(self, kinds: tuple[int, ...], cut: Cut) -> list[LayerWork]:
         count = len(kinds)
-        works = [self._work(kind, number, count, cut) for number, kind in enumerate(kinds)]
-        whole = self._segment(self._counted(works), ends, cut)
+        return [self._work(kind, number, count, cut) for number, kind in enumerate(kinds)]
+
+    def _segments(
+        self, whole: Segment, kinds: tuple[int, ...], ends: tuple[bool, bool], cut: Cut
+    ) -> tuple[Segment, ...]:
+        works, count = self._works_of(kinds, cut), len(kinds)
         if cut.first_bucket is not None:
             return self._bucketed(whole, works, ends, cut, cut.first_bucket)
         held = whole.trained + whole.trained_experts
         buckets = ceil(held / cut.bucket) if cut.bucket else count
         pieces = min(count, buckets)
         if pieces <= 1:
-            return Chunk(whole=whole, segments=(whole,))
+            return (whole,)
         bounds = [count * i // pieces for i in range(pieces + 1)]
         alike: dict[tuple[int, bool, bool], Segment] = {}
         segments = []
@@ -73,7 +91,7 @@ class Cutter:
             if key not in alike:
                 alike[key] = self._segment(layers, (first, last), cut)
             segments.append(alike[key])
-        return Chunk(whole=whole, segments=tuple(segments))
+        return tuple(segments)
 
     def _bucketed(
         self,
@@ -82,8 +100,8 @@ class Cutter:
         ends: tuple[bool, bool],
         cut: Cut,
         first_bucket: float,
-    ) -> Chunk:
-        """Return a chunk in buckets that are filled from the head backwards.
+    ) -> tuple[Segment, ...]:
+        """Return the buckets of a chunk, which are filled from the head backwards.
 
         Its parts are the embedding, each layer and the head. A bucket closes once it holds as
         many parameters as its limit, which is another for the one that is ready first.
@@ -105,9 +123,7 @@ class Cutter:
                 layers, embedding, head = [], False, False
         if layers or embedding or head:
             segments.append(self._segment(self._counted(layers), (embedding, head), cut))
-        if len(segments) <= 1:
-            return Chunk(whole=whole, segments=(whole,))
-        return Chunk(whole=whole, segments=tuple(reversed(segments)))
+        return tuple(reversed(segments)) if segments[1:] else (whole,)
 
     def _work(self, kind: int, number: int, count: int, cut: Cut) -> LayerWork:
         """Return what is done about the activations of a layer, `number` of a chunk's `count`."""

@@ -26,12 +26,15 @@ from simulator.workload.stack_choices import AttentionKernel
 def core_forward(core: Core, shard: Shard) -> list[Piece]:
     """Return QK^T, softmax and PV of one micro-batch, fused or as separate kernels.
 
-    The fused core keeps queries, keys and values, and the log-sum-exp of each query and head.
+    The fused core keeps queries, keys and values, and the log-sum-exp of each query and head; where
+    the stack's queries are a view of the projection's output, the keys and values in it too.
     """
     if shard.kernels.attention is AttentionKernel.UNFUSED:
         return unfused_forward(core, shard)
     fused = _fused(core, shard)
     widths = core.query_width + core.key_width + core.value_width
+    if shard.kernels.keeps_projection and core.heads == core.kv_heads:
+        widths += core.key_width + core.value_width
     saved = shard.tokens * (shard.element * widths + FP32_BYTES * core.heads)
     first, *others = fused.kernels
     return [*fused.before, replace(first, saved=saved), *others, *fused.after]

@@ -13,6 +13,7 @@ from simulator.parallel.program import StepProgram
 from simulator.parallel.segments import Segment
 from simulator.parallel.states import Group, groups, optimizer_bytes, sharded
 from simulator.results import MemoryUse
+from simulator.workload.stack import Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +65,8 @@ def stage_memory(
     """
     memory, layout = program.stack.memory, program.layout
     peers = layout.tp * layout.cp * layout.dp
-    rest, experts = (_held(program, group) for group in groups(program, stage))
-    gathered = _gathered(program, stage) if program.shards_parameters else 0.0
-    activations = in_flight.bytes(chunks)
-    transient = max(chunk.transient for chunk in chunks) + max(chunk.staged for chunk in chunks)
+    held, working = stage_held(program, stage), stage_working(chunks, in_flight)
+    rest, experts = held.rest, held.experts
     waiting = sum(n * chunks[c].offloaded for c, n in in_flight.by_chunk.items())
     updated_here = 1.0 - layout.optimizer_offload
     use = MemoryUse(
@@ -80,15 +79,67 @@ def stage_memory(
         expert_weights=experts.weights,
         expert_gradients=experts.gradients,
         expert_optimizer=updated_here * experts.optimizer,
-        activations=activations,
-        transient=transient + gathered,
-        logits=max(chunk.logits for chunk in chunks),
+        activations=working.activations,
+        transient=working.transient + held.gathered,
+        logits=working.logits,
         fragmentation=0.0,
         context=memory.context,
         moment=in_flight.moment,
         host=waiting + layout.optimizer_offload * (rest.host + experts.host),
     )
     return _with_fragmentation(use, memory.fragmentation)
+
+
+class Working(NamedTuple):
+    """Bytes of one rank of a stage that its passes take, at the worst moment."""
+
+    activations: float
+    transient: float
+    logits: float
+
+
+NOTHING = Working(0.0, 0.0, 0.0)
+"""Before any pass."""
+
+
+def stage_working(chunks: Sequence[ChunkMemory], in_flight: InFlight) -> Working:
+    """Return what the passes over a stage's chunks take with so many micro-batches in flight."""
+    transient = max([chunk.transient for chunk in chunks])
+    return Working(
+        activations=in_flight.bytes(chunks),
+        transient=transient + max([chunk.staged for chunk in chunks]),
+        logits=max([chunk.logits for chunk in chunks]),
+    )
+
+
+class StageHeld(NamedTuple):
+    """Bytes of one rank of a stage that do not depend on its passes."""
+
+    rest: _Held
+    experts: _Held
+    gathered: float
+    """Whole parameters, and one whole gradient, of what ZeRO-3 has gathered."""
+
+    def states(self, offloaded: float) -> float:
+        """Return weights, gradients and states, with a share of the optimizer on the host."""
+        here, (rest, experts) = 1.0 - offloaded, self[:2]
+        weights, gradients = rest.weights + experts.weights, rest.gradients + experts.gradients
+        return weights + gradients + here * (rest.optimizer + experts.optimizer)
+
+
+def stage_held(program: StepProgram, stage: int) -> StageHeld:
+    """Return what a rank of `stage` holds whatever passes it runs."""
+    rest, experts = (_held(program, group) for group in groups(program, stage))
+    gathered = _gathered(program, stage) if program.shards_parameters else 0.0
+    return StageHeld(rest, experts, gathered)
+
+
+def reserved_bytes(states: float, gathered: float, working: Working, memory: Memory) -> float:
+    """Return the bytes that a device loses to a rank: what `MemoryUse.reserved` adds up."""
+    activations, transient, logits = working
+    allocated = states + activations + (transient + gathered) + logits
+    reserved: float = allocated + allocated * (memory.fragmentation - 1.0) + memory.context
+    return reserved
 
 
 def host_bytes(numbers: Numbers, states: float) -> float:

@@ -122,18 +122,21 @@ def activation(
     """Return the kernel of an activation that writes `elements` numbers.
 
     Plain, it reads and writes them, and backward reads two and writes one. Gated, it reads two
-    and writes one, and backward reads three and writes two.
+    and writes one, and backward reads three and writes two. Not fused, the product keeps the
+    activated gate beside gate and value.
     """
     passes = (5 if backward else 3) if mlp.gated else (3 if backward else 2)
     launches = 1
+    kept = 2 if mlp.gated else 1
     if not shard.kernels.fused_activation:
         passes += _UNFUSED_EXTRA_PASSES
         launches += 1
+        kept += mlp.gated
     size = shard.element * elements
     return MemoryBound(
         name=name,
         bytes=passes * size,
         kind=MemoryClass.POINTWISE,
         launches=launches,
-        saved=0.0 if backward else size * (2 if mlp.gated else 1),
+        saved=0.0 if backward else size * kept,
     )

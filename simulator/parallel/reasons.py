@@ -27,6 +27,7 @@ class Reason(StrEnum):
     NUMBERS = "precision, dtypes, optimizer or frozen parts do not allow it"
     DATA_PARALLEL = "data-parallel options contradict each other"
     NOT_MODELLED = "not modelled yet"
+    CONSTRAINT = "the search table does not allow it"
     MEMORY = "does not fit in memory"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from simulator.parallel.layout import Recompute
 from simulator.workload.layer import LayerSpec
@@ -63,9 +65,15 @@ class Segment:
         return self.expert_parameters - self.frozen_experts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Chunk:
     """The part of the model on one virtual stage, whole and cut into segments."""
 
     whole: Segment
-    segments: tuple[Segment, ...]
+    cut: Callable[[], tuple[Segment, ...]] = field(repr=False)
+    """Cuts it; most chunks of a search are never cut."""
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """Its segments, in model order."""
+        return self.cut()

@@ -79,6 +79,44 @@ class BackgroundTraffic(FileRecord):
         return self
 
 
+class StorageNics(StrEnum):
+    """Over which NICs nodes reach storage."""
+
+    COMPUTE = "compute"
+    """Those of the training traffic."""
+    OWN = "own"
+    """Others, on a network of their own: it then holds up nothing."""
+
+
+class StorageTraffic(FileRecord):
+    """What nodes read from storage and write to it while they train."""
+
+    switches: str | None = Field(default=None, min_length=1)
+    """Switches that storage is plugged into, by name as `traincast topology show` prints them; *
+    stands for any characters. Left out, those farthest from the nodes: the top of a tree."""
+    units: tuple[_Rank, ...] = ()
+    """Instead, units of the topology whose nodes hold the storage, evenly."""
+    nics: StorageNics = StorageNics.COMPUTE
+    read: Bandwidth | None = None
+    """What every node reads of the dataset all the time."""
+    write: Bandwidth | None = None
+    """What every node writes at most while a checkpoint is written, beside the steps that go on."""
+    checkpoint_every: int | None = Field(default=None, ge=1, le=10**9)
+    """Steps from one checkpoint to the next; its bytes follow from the layout."""
+
+    @model_validator(mode="after")
+    def _says_what_and_where(self) -> Self:
+        if (self.write is None) != (self.checkpoint_every is None):
+            raise ValueError("write and checkpoint_every belong together")
+        if self.read is None and self.write is None:
+            raise ValueError(
+                'give read = "500 MB/s" of a node, or write = "2 GB/s" and checkpoint_every = 100'
+            )
+        if self.switches is not None and self.units:
+            raise ValueError("storage is plugged into switches or held by units; give one of them")
+        return self
+
+
 class NetworkFile(FileRecord):
     """The network behind the NICs, and where ranks stand on it."""
 
@@ -95,6 +133,8 @@ class NetworkFile(FileRecord):
     """Collective -> the algorithm to take, whatever the profile says."""
     changed: tuple[ChangedLink, ...] = ()
     background: tuple[BackgroundTraffic, ...] = ()
+    storage: StorageTraffic | None = None
+    """Left out, nothing is read or written."""
 
 
 class SlowRanks(FileRecord):

@@ -47,6 +47,8 @@ class Router:
     """Whether a message to another rail goes to that rail's port over NVLink first (PXN)."""
     seed: int = 0
     """Of the hash of ECMP."""
+    asked: tuple[str, str] = ("", "")
+    """The file and the key in it that a message about it names."""
 
     def loads(self, source: IntArray, target: IntArray, weight: FloatArray) -> FloatArray:
         """Return (links,) the bytes on each link when each source sends `weight` to its target.
@@ -157,7 +159,7 @@ class Router:
         inner, lanes = legs(self._units, ends)
         lost = lanes.pair[lanes.leave == NO_PORT]
         if len(lost):
-            raise unreachable(self.topology, source[lost], target[lost])
+            raise unreachable(self.topology, source[lost], target[lost], self.asked)
         return inner, lanes
 
     def _add(

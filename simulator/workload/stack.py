@@ -42,6 +42,9 @@ class Kernels(FileRecord):
     keeps_gathered: bool = False
     """With sequence parallelism, keep the gathered input of a column-parallel layer for the
     backward pass instead of gathering it again."""
+    keeps_projection: bool = False
+    """Whether the queries that attention keeps are a view of one tensor with keys and values, of
+    which other copies are kept, where there are as many key-value heads as query heads."""
     repeats_kv: bool = False
     """Whether key and value heads are repeated, one for each query head, before context-parallel
     ranks exchange them."""
@@ -206,6 +209,11 @@ class Fit(FileRecord):
     """The 80 % interval of a step time t is t / (1 + spread) to t (1 + spread)."""
     spread_source: str
     """Where `spread` comes from."""
+    layout_spread: float | None = Field(default=None, gt=0, lt=1)
+    """The same of the error that layouts of one job do not share; None where no grid of them was
+    measured."""
+    layout_spread_source: str = ""
+    """Where `layout_spread` comes from."""
 
 
 class Stack(FileRecord):

@@ -17,6 +17,7 @@ from calibrate.limits import Limits
 from calibrate.points import Direction, HostCopyPoint, Point
 from calibrate.pulse import Pulse
 from calibrate.records import Record
+from calibrate.spawn import AtOnce, executed
 from calibrate.worker_messages import Begun, Done, Job, Message, Ready
 
 Script = Sequence[tuple[float, Message | int]]
@@ -153,6 +154,7 @@ class Stage:
             pulse=pulse,
             now=self.clock.now,
             start=self.start,
+            starts=AtOnce(spawn=executed()),
             patience=PATIENCE,
             journal=str(self.folder / "measured.jsonl"),
         )

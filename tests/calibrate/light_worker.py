@@ -50,4 +50,4 @@ def measure(point: Point) -> Outcome:
 
 
 if __name__ == "__main__":
-    sys.exit(run_worker(do_job))
+    sys.exit(run_worker(do_job, preload=lambda: None))

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrate.fit_input import read_measurements
-from calibrate.folder_lock import lock_folder
 from calibrate.journal import append_line, read_folder, read_journal, repair
 from calibrate.points import Direction, HostCopyPoint
 from calibrate.records import Fingerprint, Header, Record, Status
 from simulator.errors import InputError
+from simulator.folder_lock import lock_folder
 
 HEADER = Header(
     traincast="0", made_by="test", at="2026-01-01T00:00:00+00:00", fingerprint=Fingerprint()
@@ -165,7 +165,7 @@ def test_an_empty_folder_says_how_to_measure(tmp_path: Path) -> None:
 
 def test_a_second_run_in_a_folder_is_told_who_has_it(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from calibrate.folder_lock import lock_folder;"
+        "import sys; from pathlib import Path; from simulator.folder_lock import lock_folder;"
         "lock_folder(Path(sys.argv[1])); print('locked', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrate.launch import local_command, read_site, sbatch_script
-from calibrate.site_file import GpuRequest, Site
+from calibrate.launch import local_command, sbatch_script
 from simulator.errors import InputError
+from simulator.site_file import GpuRequest, Site, read_site
 from traincast.cli import main
 
 SITE = """

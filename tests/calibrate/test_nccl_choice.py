@@ -10,6 +10,7 @@ import pytest
 from calibrate.batches import Batch, World
 from calibrate.nccl_choice import Choice, DebugFile, choice_in, debug_variables
 from calibrate.points import CollectivePoint
+from calibrate.spawn import executed
 from calibrate.worker_messages import Job, Store, Task
 from calibrate.worker_process import start_worker
 from simulator.parallel.groups import Collective
@@ -71,8 +72,8 @@ def test_only_workers_with_nccl_are_told_to_write_their_choices(
     log = tmp_path / "collectives-rank0.log"
     script = "import os; print('file', os.environ.get('NCCL_DEBUG_FILE'))"
 
-    worker = start_worker(_job(backend), log, command=(sys.executable, "-c", script))
-    worker.process.wait(timeout=30)
+    worker = start_worker(_job(backend), log, spawn=executed((sys.executable, "-c", script)))
+    worker.process.wait()
     worker.end()
 
     assert (str(tmp_path / "collectives-rank0.nccl.%p") in log.read_text()) is told

@@ -37,7 +37,6 @@ least = "1 KiB"
 cpu_most = "256 KiB"
 factor = 2
 """
-WORKER = "calibrate.measure_worker"
 PATIENCE_SECONDS = 120.0
 """For torch to be read by two processes on a busy machine."""
 
@@ -55,10 +54,15 @@ class Pair:
         return [line for line in lines if isinstance(line, Record)]
 
     def worker(self, rank: int) -> int:
-        """Return the worker of a rank, once both ranks measure with new ones."""
-        parent = self.runs[rank].pid
-        (process,) = [p for p, of in alive(WORKER).items() if of == parent]
+        """Return the worker of a rank: of its supervisor's children the one with a warden."""
+        found = alive(str(self.folder))
+        parents = set(found.values())
+        (process,) = [p for p, of in found.items() if of == self.runs[rank].pid and p in parents]
         return process
+
+    def children(self) -> list[int]:
+        """Return the workers of both ranks, and the servers that have forked them."""
+        return [p for p, of in alive(str(self.folder)).items() if of in [r.pid for r in self.runs]]
 
     def await_measured(self, more: int) -> None:
         """Return when so many more points are on disk."""
@@ -110,6 +114,8 @@ class Story:
     records: list[Record]
     code: int
     words: str
+    started: int
+    """Workers and servers that were there when the supervisor of rank 1 was killed."""
     processes: dict[int, int]
 
 
@@ -123,13 +129,12 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             os.kill(pair.worker(1), harm)
             pair.wait(lambda before=lost: len(lost_of(pair.records())) > before)
         pair.await_measured(1)
-        workers = alive(WORKER)
-        mine = [p for p, parent in workers.items() if parent in [r.pid for r in pair.runs]]
+        mine = pair.children()
         pair.runs[1].kill()
         _, words = pair.runs[0].communicate(timeout=PATIENCE_SECONDS)
         pair.runs[1].communicate()
-        left = left_over(WORKER, mine)
-        yield Story(pair.records(), pair.runs[0].returncode, words, left)
+        left = left_over(str(pair.folder), mine)
+        yield Story(pair.records(), pair.runs[0].returncode, words, len(mine), left)
     finally:
         for run in pair.runs:
             run.kill()
@@ -162,5 +167,5 @@ def test_a_dead_supervisor_ends_the_others_with_its_name(story: Story) -> None:
     assert (story.code, name in story.words) == (1, True)
 
 
-def test_no_worker_outlives_its_supervisor(story: Story) -> None:
-    assert story.processes == {}
+def test_no_worker_or_server_outlives_its_supervisor(story: Story) -> None:
+    assert (story.started, story.processes) == (4, {})

@@ -10,9 +10,17 @@ from subprocess import SubprocessError
 import pytest
 
 from tests.emulation.cluster import cluster
-from tests.emulation.machines import Machine, calibrated, calibrated_for_four
+from tests.emulation.machines import (
+    CheckedSteps,
+    Machine,
+    calibrated,
+    checked_steps,
+)
 from tests.emulation.namespaces import NamespaceError
-from tests.emulation.scheduling import short_slices, take_turns_or_fail
+from tests.emulation.scheduling import busy_cores, short_slices, take_turns_or_fail
+
+collect_ignore = ["everything.py"]
+"""It reads torch when it is imported, which is for ranks alone."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,7 +31,7 @@ def _allowed() -> Iterator[None]:
     pytest.importorskip("torch", reason="an emulated cluster runs torch.distributed")
     try:
         take_turns_or_fail()
-        with cluster(1, 1e9), short_slices():
+        with cluster(1, 1e9), short_slices(), busy_cores():
             yield
     except (NamespaceError, OSError, SubprocessError) as error:
         pytest.skip(f"no emulated cluster here: {error}")
@@ -36,9 +44,10 @@ def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 
 
 @pytest.fixture(scope="session")
-def four_hosts(tmp_path_factory: pytest.TempPathFactory, two_hosts: Machine) -> Machine:
-    """Return it with layers timed while four hosts share the cores of this machine."""
-    return calibrated_for_four(tmp_path_factory.mktemp("four-hosts"), two_hosts)
+def four_hosts(tmp_path_factory: pytest.TempPathFactory, two_hosts: Machine) -> CheckedSteps:
+    """Return steps on four hosts, which share the cores of this machine, and their profile."""
+    folder = tmp_path_factory.mktemp("four-hosts")
+    return checked_steps(4, two_hosts, folder)
 
 
 @pytest.fixture

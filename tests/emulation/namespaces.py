@@ -9,7 +9,7 @@ import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,27 +61,21 @@ class Namespace:
         """Move the calling process, which should be a fresh child, into this namespace."""
         _checked(_libc.setns(self.handle, _NEW_NETWORK), "setns")
 
-    def popen(
-        self, arguments: Sequence[str], prepare: Callable[[], None] | None = None, **options: object
-    ) -> subprocess.Popen[str]:
-        """Start a program inside, which dies with this process; `prepare` runs in it first."""
-
-        def ready() -> None:
-            _libc.prctl(_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
-            self.enter()
-            if prepare is not None:
-                prepare()
-
-        return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
-            arguments,
-            preexec_fn=ready,  # noqa: PLW1509 - tests of a cluster start no threads
-            text=True,
-            **options,
-        )
-
     def close(self) -> None:
         """Let go of it: the kernel removes it once no process is inside."""
         os.close(self.handle)
+
+
+def enter(path: str) -> None:
+    """Move the calling process into the namespace at a path; it ends with its parent.
+
+    Raises:
+        NamespaceError: the process that held it is gone, or this one may not.
+    """
+    _libc.prctl(_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
+    handle = os.open(path, os.O_RDONLY)
+    _checked(_libc.setns(handle, _NEW_NETWORK), "setns")
+    os.close(handle)
 
 
 def new_namespace() -> Namespace:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
-from functools import partial
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from tests.emulation.cluster import Cluster
-from tests.emulation.scheduling import take_turns
+from tests.emulation.rank import Rank, start
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 _PORT = 29500
 
 
@@ -38,30 +35,24 @@ def calibrate_run(
     cores = sorted(os.sched_getaffinity(0))
     out.mkdir(parents=True, exist_ok=True)
     started = []
-    for rank in range(ranks):
-        cpu = cores[rank * len(cores) // ranks if computes else rank % len(cores)]
-        log = (out / f"host{rank}.txt").open("w")
-        process = made.hosts[hosts[rank]].popen(
-            _command(plan, out),
-            partial(take_turns, cpu),
-            env=_environment(made.address(hosts[0]), rank, ranks),
-            cwd=REPOSITORY,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+    for number in range(ranks):
+        rank = Rank(
+            network=made.hosts[hosts[number]].path,
+            core=cores[number * len(cores) // ranks if computes else number % len(cores)],
+            variables=_variables(made.address(hosts[0]), number, ranks),
+            arguments=_arguments(plan, out),
+            log=out / f"host{number}.txt",
         )
-        log.close()
-        started.append(process)
+        started.append(start(rank))
     _wait(started, out, limit)
 
 
-def _command(plan: Path, out: Path) -> list[str]:
-    arguments = ["calibrate", "run", "--plan", str(plan), "--out", str(out), "--device", "cpu"]
-    return [sys.executable, "-m", "traincast", *arguments]
+def _arguments(plan: Path, out: Path) -> tuple[str, ...]:
+    return ("calibrate", "run", "--plan", str(plan), "--out", str(out), "--device", "cpu")
 
 
-def _environment(master: str, rank: int, ranks: int) -> dict[str, str]:
+def _variables(master: str, rank: int, ranks: int) -> dict[str, str]:
     return {
-        **os.environ,
         "RANK": str(rank),
         "WORLD_SIZE": str(ranks),
         "LOCAL_RANK": "0",
@@ -69,24 +60,19 @@ def _environment(master: str, rank: int, ranks: int) -> dict[str, str]:
         "MASTER_ADDR": master,
         "MASTER_PORT": str(_PORT),
         "GLOO_SOCKET_IFNAME": "eth0",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(REPOSITORY),
     }
 
 
-def _wait(started: Sequence[subprocess.Popen[str]], out: Path, limit: float) -> None:
+def _wait(started: Sequence[ForkServerProcess], out: Path, limit: float) -> None:
     """Wait for all; end all and raise where one fails or time is up."""
     deadline = time.monotonic() + limit
-    try:
-        for process in started:
-            process.wait(timeout=max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"not done in {limit:g} s\n{_said(out)}") from None
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    codes = [process.returncode for process in started]
+    for process in started:
+        process.join(max(0.0, deadline - time.monotonic()))
+    codes = [process.exitcode for process in started]
+    for process in started:
+        process.kill()
+        process.join()
+    assert None not in codes, f"not done in {limit:g} s\n{_said(out)}"
     assert not any(codes), f"exit codes {codes}\n{_said(out)}"
 
 

@@ -13,10 +13,17 @@ from planner.planning import plan
 from simulator.errors import InputError
 from simulator.parallel.layout import ParallelLayout
 from simulator.scenario import Scenario, load_scenario
-from tests.emulation.machines import HERE, MEGABIT, Machine, measure, records_of
+from tests.emulation.machines import (
+    CALIBRATED_AT,
+    HERE,
+    CheckedSteps,
+    Machine,
+    measure,
+    records_of,
+)
 from tests.emulation.test_forecasts import show
 
-RATE = 200 * MEGABIT
+RATE = CALIBRATED_AT
 REGRET = 0.03
 HOSTS = 4
 MODEL = "tests/emulation/tiny.toml"
@@ -37,9 +44,9 @@ pytestmark = pytest.mark.alone
 
 
 def test_the_first_choice_is_the_fastest_for_real_or_nearly(
-    four_hosts: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    four_hosts: CheckedSteps, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scenario = scenario_of(four_hosts, tmp_path)
+    scenario = scenario_of(four_hosts.machine, tmp_path)
     forecasts = {entry.layout: entry.step_time for entry in plan(scenario).layouts}
     layouts = [layout for layout in forecasts if runs(layout, scenario)]
     measured = run_all(layouts, tmp_path)
@@ -84,7 +91,7 @@ def runs(layout: ParallelLayout, scenario: Scenario) -> bool:
 def run_all(layouts: list[ParallelLayout], folder: Path) -> dict[ParallelLayout, float]:
     """Return the measured seconds of a step of each layout."""
     content = {
-        "limits": {"block_seconds": "10 ms", "blocks": 5, "max_seconds": "6 s"},
+        "limits": {"block_seconds": "10 ms", "blocks": 3, "max_seconds": "2 s"},
         "model": {"default": [MODEL]},
         "step": [
             {"job": JOB, "layout": layout.model_dump(mode="json", exclude_defaults=True)}

@@ -23,7 +23,7 @@ from tests.planner.scenarios import gpt, machine, mixtral, scenario
 def test_the_largest_part_comes_first(largest: str, first: str) -> None:
     search = SearchFile(recompute=(Recompute.NONE,), ep=(1, 2), optimizer_offload=(0.0, 1.0))
     hints = memory_hints(scenario(mixtral(), search=search), largest)
-    assert hints[0].startswith(first)
+    assert hints[0].text.startswith(first)
 
 
 def test_what_was_searched_is_not_proposed() -> None:

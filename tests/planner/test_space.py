@@ -11,7 +11,7 @@ import pytest
 
 from planner.axes import AXES, divisors
 from planner.feasible import layout_key
-from planner.space import enumerate_layouts
+from planner.space import Space, enumerate_layouts
 from planner.splits import given_layers
 from simulator.errors import InputError
 from simulator.parallel.checks import RULES, Asked, Reason, violations
@@ -305,3 +305,24 @@ def test_a_large_space_is_counted() -> None:
         5724,
         {Reason.BATCH: 6, Reason.LAYERS: 648, Reason.SCHEDULE: 4620},
     )
+
+
+def test_branches_that_are_alike_are_walked_once() -> None:
+    # DeepSeek-V3 on 2,048 accelerators.
+    model = load_model("deepseek-v3").spec
+    job = TrainingJob(global_batch_size=15360, seq_length=4096)
+    space = enumerate_layouts(scenario(model, nodes=256, job=job))
+    counts = (space.considered, space.legal, len(distinct_branches(space)))
+    assert counts == (237960, 72832, 5924)
+
+
+def distinct_branches(space: Space) -> set[int]:
+    """Return the branches of a space, by their ids."""
+    found: set[int] = set()
+    waiting = list(space.meshes)
+    while waiting:
+        branch = waiting.pop()
+        if id(branch) not in found:
+            found.add(id(branch))
+            waiting += [behind for _, behind in branch.open]
+    return found

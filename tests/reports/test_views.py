@@ -13,7 +13,7 @@ import traincast
 from reports.plan_view import print_plan
 from reports.records import plan_record, step_record
 from reports.step_view import print_step
-from traincast.forecasts import scenario_layout
+from simulator.given_layout import scenario_layout
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

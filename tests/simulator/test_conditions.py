@@ -12,6 +12,7 @@ import tomlkit
 from simulator.api import Forecaster
 from simulator.conditions import SOUND, Conditions, conditions_of, estimate_notes, network_notes
 from simulator.errors import InputError
+from simulator.parallel.groups import Collective, GroupShape
 from simulator.parallel.layout import ParallelLayout, ScheduleName
 from simulator.scenario import load_scenario
 from simulator.topology.network_file import BackgroundTraffic, JitterFile
@@ -167,3 +168,23 @@ def test_bytes_reach_their_target_over_a_link_that_hardly_carries_any(tmp_path: 
         if network.topology.link_name(link).endswith("-> node1/gpu0")
     ]
     assert sum(into) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("reduces", [True, False])
+def test_switches_of_a_topology_that_reduce_serve_sharp(tmp_path: Path, reduces: bool) -> None:
+    word = "true" if reduces else "false"
+    table = (
+        'title = "t"\nunits = 8\n[unit]\nkind = "nvswitch"\n'
+        f'[fabric]\nkind = "flat"\nreduces = {word}\n'
+    )
+    network = {"topology": "topology.toml", "algorithms": {"all_reduce": "sharp"}}
+    if not reduces:
+        assert problems(tmp_path, {"network": network}, table) == [
+            "cluster.network.algorithms.all_reduce"
+        ]
+        return
+    found = conditions(tmp_path, {"network": network}, table)
+    cast = Forecaster.of(load_scenario(EXAMPLE)).under(found)
+    group = GroupShape(size=64, per_domain=8)
+    plan = cast.costs.collectives.plan(Collective.ALL_REDUCE, 1e9, group)
+    assert plan.algorithm == "sharp"

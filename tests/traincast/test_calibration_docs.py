@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from calibrate.launch import read_site
 from calibrate.point_words import KINDS
+from simulator.site_file import read_site
 from traincast.cli import app
 from traincast.docs.calibration_files import calibration_page
 from traincast.docs.command_line import cli_page

@@ -74,3 +74,12 @@ def test_a_folder_without_traces_is_refused(tmp_path: Path) -> None:
 def test_a_misspelt_precision_is_refused_with_what_was_meant(written: Path) -> None:
     outcome = run("replay", written / "traces", "--profile", "dgx-h100", "--precision", "bf61")
     assert (outcome.code, "'bf16'" in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize("target", ["-", "step.goal"])
+def test_traces_need_a_folder_of_their_own(tmp_path: Path, target: str) -> None:
+    goal = tmp_path / "step.goal"
+    chakra = target if target == "-" else tmp_path / target
+    outcome = run("simulate", LAN, "--chakra", chakra, "--goal", goal)
+    assert (outcome.code, outcome.err.startswith("--chakra: ")) == (2, True)
+    assert not goal.exists()

@@ -39,6 +39,6 @@ def test_an_estimate_has_no_spans() -> None:
 
 
 def test_dp_is_what_fills_the_cluster() -> None:
-    from traincast.forecasts import scenario_layout
+    from simulator.given_layout import scenario_layout
 
     assert scenario_layout(traincast.load_scenario(SCENARIO)).dp == 1

@@ -46,7 +46,8 @@ def launch(
 
     One of --local, --torchrun and --slurm says how.
     """
-    from calibrate.launch import local_command, read_site, sbatch_script, torchrun_line
+    from calibrate.launch import local_command, sbatch_script, torchrun_line
+    from simulator.site_file import read_site
 
     chosen = [local is not None, torchrun, slurm is not None]
     if sum(chosen) != 1:

@@ -7,19 +7,31 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from traincast.commands.output import write
+from simulator.errors import InputError, Problem
+from traincast.commands.output import STDOUT, same_place, write
 
 if TYPE_CHECKING:
     from simulator.interchange.export import StepTrace
     from simulator.scenario import Scenario
 
 
-def check_folder(folder: str | None) -> None:
-    """Raise `InputError` where traces are to go to a folder that is there already."""
+def check_folder(folder: str | None, **files: str | None) -> None:
+    """Raise `InputError` where traces cannot go to a folder.
+
+    It is there already, or is the target of another output.
+    """
     from simulator.interchange.folder import check_free
 
-    if folder is not None:
-        check_free(Path(folder))
+    if folder is None:
+        return
+    if folder == STDOUT:
+        rule = "traces of all ranks are a folder, which cannot go to standard output"
+        raise InputError(Problem(key="--chakra", found=folder, rule=rule, fix="name a folder"))
+    check_free(Path(folder))
+    for name, target in files.items():
+        if target not in (None, STDOUT) and same_place(folder, str(target)):
+            rule, fix = f"is the target of --{name}, too", "another folder"
+            raise InputError(Problem(key="--chakra", found=folder, rule=rule, fix=fix))
 
 
 def write_ranks(

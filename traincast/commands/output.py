@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,36 @@ def write(text: str, target: str) -> None:
     write_atomic(target, text)
 
 
+def write_bytes(data: bytes, target: str) -> None:
+    """Write `data`, which is no text, to a file, or to standard output where `target` is "-"."""
+    if target == STDOUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return
+    from simulator.files import write_bytes_atomic
+
+    write_bytes_atomic(target, data)
+
+
+@contextmanager
+def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback that draws a bar on a terminal's standard error, or None."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield report
+
+
 def check_targets(source: str, **targets: str | None) -> bool:
     """Return whether standard output is free for tables.
 
@@ -67,6 +98,11 @@ def check_targets(source: str, **targets: str | None) -> bool:
             rule = f"would overwrite {user}"
             raise InputError(Problem(key=f"--{name}", found=target, rule=rule, fix="another file"))
     return not wanting
+
+
+def same_place(one: str, other: str) -> bool:
+    """Return whether two paths lead to the same file or folder."""
+    return _place(one) == _place(other)
 
 
 def _place(path: str) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from simulator.errors import InfeasibleError, Problem
-from traincast.commands.output import as_json, check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write
 
 if TYPE_CHECKING:
     from simulator.scenario import Scenario
@@ -40,9 +37,9 @@ def plan(
     loaded = load_scenario(scenario)
     if top is not None:
         loaded = _with_top(loaded, top)
-    with _progress(quiet=quiet) as report:
+    with progress_bar("layouts", quiet=quiet) as report:
         found = forecasts.plan(loaded, progress=report)
-    record = plan_record(loaded, found)
+    record = plan_record(loaded, found, forecasts.run_of_plan(loaded, found))
     if json is not None:
         write(as_json(record), json)
     if csv is not None:
@@ -52,6 +49,9 @@ def plan(
     if tables:
         print_plan(console(), record)
     if not found.layouts:
+        if found.beyond:
+            fix = "a higher limit, or more or other accelerators"
+            raise InfeasibleError(Problem(where=scenario, rule=found.beyond, fix=fix))
         raise InfeasibleError(
             Problem(
                 where=scenario,
@@ -67,22 +67,3 @@ def _with_top(scenario: Scenario, top: int) -> Scenario:
     search = scenario.file.search.model_copy(update={"top": top})
     file = scenario.file.model_copy(update={"search": search})
     return scenario.model_copy(update={"file": file})
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Give a callback that draws a bar on a terminal's standard error, or None."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("layouts"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("layouts", total=None)
-
-        def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield report

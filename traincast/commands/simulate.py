@@ -51,12 +51,14 @@ def simulate(
     tables = check_targets(
         scenario, trace=trace, schedule=schedule, goal=goal, figure=figure, json=json
     )
-    check_folder(chakra)
+    files = {"trace": trace, "schedule": schedule, "goal": goal, "figure": figure, "json": json}
+    check_folder(chakra, **files)
 
     from reports.records import step_record
     from reports.step_view import print_step
+    from simulator.given_layout import scenario_layout
     from simulator.scenario import load_scenario
-    from traincast.forecasts import scenario_layout, schedule_csv, simulate_step, trace_step
+    from traincast.forecasts import schedule_csv, simulate_step, trace_step
     from traincast.network_figure import check_network_figure, draw_network
 
     loaded = load_scenario(scenario)

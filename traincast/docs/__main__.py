@@ -19,10 +19,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "what",
         nargs="?",
-        choices=["reference", "accuracy", "samples"],
+        choices=["reference", "accuracy", "samples", "published"],
         default="reference",
         help="reference: the pages under docs/reference; accuracy: docs/accuracy.md, from the "
-        "validation data; samples: pictures and samples of output (default: reference)",
+        "validation data; samples: pictures and samples of output; published: forecasts beside "
+        "published runs (default: reference)",
     )
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if a reference page drifts"
@@ -45,6 +46,11 @@ def _run(what: str, *, check: bool) -> int:
         from traincast.docs.samples import write_samples
 
         write_samples(DOCS)
+        return 0
+    if what == "published":
+        from traincast.docs.published import write_published
+
+        write_published(DOCS)
         return 0
     return check_pages(DOCS / "reference") if check else write_pages(DOCS / "reference")
 

@@ -120,6 +120,8 @@ def choices(tables: Tables) -> Iterable[str]:
                 "" if rank is None else f"{rank:.2f}",
                 *(share(v) for v in (regret.top1_mean, regret.top1_worst)),
                 *(share(v) for v in (regret.top5_mean, regret.top5_worst)),
+                str(regret.calm),
+                *("" if v is None else share(v) for v in (regret.top1_median, regret.top5_median)),
             ]
         )
     if lines:
@@ -127,10 +129,12 @@ def choices(tables: Tables) -> Iterable[str]:
         yield (
             "Problems of which at least three layouts were measured: how much slower than the best "
             "measured layout is the one forecast to be fastest (top 1), and the best of the five "
-            "forecast to be fastest (top 5)."
+            "forecast to be fastest (top 5). Medians are over calm problems: those of which at most "
+            "half of the layouts were measured more than twice slower than forecast."
         )
         header = ["table", "problems", "rank correlation", "top-1 mean", "worst", "top-5 mean"]
-        yield table([*header, "worst"], lines)
+        header += ["worst", "calm problems", "top-1 median", "top-5 median"]
+        yield table(header, lines)
     yield from _memory(tables)
 
 

@@ -6,7 +6,8 @@ from dataclasses import fields
 from enum import Enum
 
 from calibrate.validation.records import Feasibility, Quantity, Regret, Statistics, Status
-from planner.result import RunTotals, Searched
+from planner.result import Chance, Drawn, RunTotals, Searched
+from planner.worthwhile import Threshold
 from simulator.parallel.checks import Reason
 from simulator.results import Category
 from traincast.docs.markdown import code, page, prose, table
@@ -29,7 +30,10 @@ ROW = {
     "low": ("number or null", "lower end of the 80 % interval"),
     "high": ("number or null", "upper end of the 80 % interval"),
     "peak_memory_bytes": ("number or null", "predicted, reserved, of the fullest rank; steps only"),
-    "feasible": ("true, false or null", "whether that fits in the device; steps only"),
+    "feasible": (
+        "true, false or null",
+        "whether `plan` would take it to fit: at most 94 % of the device; steps only",
+    ),
     "assumed": ("list of text", "what the row does not say and was assumed"),
 }
 GROUP = {
@@ -53,9 +57,16 @@ PLAN = {
     "title": ("text", "what the scenario is called"),
     "scenario": ("text", "its file"),
     "model": ("table", "`name`, `parameters`, and `notes` of what its reader assumed"),
-    "cluster": ("table", "`profile`, `accelerator`, `nodes`, `accelerators`"),
+    "cluster": (
+        "table",
+        "`profile`, `accelerator`, `nodes`, `accelerators`; and `parts`, of each the same: one, or "
+        "several in a mixed cluster",
+    ),
     "job": ("table", "as in a scenario ([job.md](job.md)), with its defaults"),
-    "dense_peak_flops_per_second": ("number", "of one accelerator: what MFU divides by"),
+    "dense_peak_flops_per_second": (
+        "number",
+        "of one accelerator, in a mixed cluster the mean: what MFU divides by",
+    ),
     "mfu_convention": ("text", "what MFU counts"),
     "world_size": ("integer", "accelerators"),
     "layouts": ("list", "the layouts found, best first; empty where nothing fits"),
@@ -63,13 +74,29 @@ PLAN = {
     "rejected": ("table: integer by reason", "layouts refused under each reason"),
     "examples": ("table: text by reason", "one case of each, with its legal alternatives"),
     "memory_limit_bytes": ("number", "what a layout may reserve"),
-    "memory_capacity_bytes": ("number", "of one accelerator"),
+    "memory_capacity_bytes": ("number", "of one accelerator, in a mixed cluster the smallest"),
     "nearest": ("list", "where nothing fits: the layouts that come closest"),
     "hints": ("list of text", "where nothing fits: keys that would need less memory"),
+    "remedies": (
+        "list",
+        "where nothing fits: each of `hints`, and changes of the cluster, tried by itself",
+    ),
     "bottleneck": ("text", "what most of the best layout's step goes into"),
     "runner_up_extra_s": ("table or null", "seconds by category that the second layout takes more"),
     "runner_up_lost": ("text", "the same in words"),
     "run": ("table or null", "the whole run; null where the job has no tokens"),
+    "objective": ("text", "what the best layout has least of"),
+    "choice": ("`centre` `robust`", "how the first was chosen among the best"),
+    "reason": ("text", "why the first layout is the first"),
+    "currency": ("text", "of costs"),
+    "beyond": ("text", "where layouts fit and none keeps to `max_days` or `max_cost`: by how much"),
+    "pareto": ("table or null", "the front of `search.pareto`"),
+    "drawn": ("table or null", "how the uncertain constants were drawn; null where they were not"),
+    "whole_run": (
+        "table or null",
+        "the whole run of the best layout, as [goodput --json](goodput-json.md#run) has it; null "
+        "where the scenario has no `[run]`",
+    ),
     "warnings": ("list of text", "constants that are assumptions"),
     "assumptions": ("list of text", "what the search took for granted"),
     "provenance": ("table", "version, profile and its hash, stack, origin of each constant"),
@@ -89,6 +116,55 @@ LAYOUT = {
     "bubble_s": ("number", "seconds in which it waits for another stage"),
     "busiest_stage": ("integer", "the stage that the breakdown is of"),
     "breakdown_s": ("table: number by category", "adds up to the step"),
+    "varied": ("table", "`nodes`, `global_batch_size`, `precision`, `rank_order` where searched"),
+    "accelerators": ("integer", "of its cluster"),
+    "days": ("number or null", "for all tokens, without failures; null where none are given"),
+    "cost": ("number or null", "of all tokens, else of a million; null without a price"),
+    "energy_j": (
+        "number",
+        "joules of all tokens, else of a million: accelerators and hosts, cooling apart",
+    ),
+    "chance": ("table or null", "what draws of the constants say of it; null where not compared"),
+}
+REMEDY = {
+    "what": ("text", "what was tried"),
+    "fits": ("boolean", "whether anything fits then"),
+    "layout": ("table or null", "one that does, or the smallest; null where none is legal"),
+    "name": ("text", "the same in one line"),
+    "peak_memory_bytes": ("number or null", "reserved, of its fullest stage"),
+}
+PARETO = {
+    "objectives": ("list of text", "the two objectives"),
+    "layouts": (
+        "list",
+        "by the first objective: `values` (of both, as in layouts), `layout`, `varied`, "
+        "`step_time_s` (estimated), `accelerators`, `peak_memory_bytes`",
+    ),
+}
+EXPLANATION = {
+    "plan": ("table", "as `plan --json` writes it ([plan-json.md](plan-json.md))"),
+    "what_if": ("list", "one entry a change"),
+    "worthwhile": ("table or null", "the answer to `--layout-key`"),
+}
+WHAT_IF = {
+    "name": ("text", "of the change"),
+    "change": ("table of text", "key and new value, or factor"),
+    "same_layout": (
+        "table",
+        "the best layout as it is: `layout`, `name`, `step_time_s`, `speedup` (tokens/s over those "
+        "of the best layout without the change), `accelerators`, `peak_memory_bytes`; or `layout` "
+        "null and the `reason`",
+    ),
+    "best_layout": ("table", "the best layout under the change, the same keys"),
+    "warnings": ("list of text", "of the changed forecast, beside those of the plan"),
+}
+WORTHWHILE = {
+    "wanted": ("table", "the kind of layouts that was asked for"),
+    "best": ("table", "`layout` and `step_time_s` of the best of all"),
+    "found": ("table or null", "`layout`, `name`, `step_time_s` of the best of the kind"),
+    "reason": ("text", "why it is not the best, or why there is none"),
+    "extra_s": ("table or null", "seconds by category that it takes more"),
+    "thresholds": ("list", "one entry a lever"),
 }
 NEAREST = {
     "layout": ("table", "as above"),
@@ -135,13 +211,31 @@ def plan_page() -> str:
         _keys(PLAN),
         "## layouts",
         _keys(LAYOUT),
-        *(_record(record) for record in (Searched, RunTotals)),
+        *(_record(record) for record in (Searched, RunTotals, Chance, Drawn)),
+        "## pareto",
+        _keys(PARETO),
         "## nearest",
         _keys(NEAREST),
+        "## remedies",
+        _keys(REMEDY),
         "## Categories",
         table(["category", "meaning"], _categories()),
         "## Reasons for which layouts are refused",
         table(["reason"], [[_value(reason)] for reason in Reason]),
+    )
+
+
+def explanation_page() -> str:
+    """Return the page of `explain --json`."""
+    return page(
+        "Output of `traincast explain --json`",
+        _STABLE,
+        _keys(EXPLANATION),
+        "## what_if",
+        _keys(WHAT_IF),
+        "## worthwhile",
+        _keys(WORTHWHILE),
+        _record(Threshold),
     )
 
 

@@ -9,18 +9,25 @@ from functools import partial
 from pydantic import BaseModel
 
 from calibrate.plan_file import Plan
-from calibrate.site_file import Site
+from planner.energy import PowerModel
+from planner.goodput.rates import ReliabilityFile
+from planner.sweep.row import Row
+from planner.sweep.sweep_file import SweepFile
 from simulator.hardware.constants import FittedConstants
 from simulator.hardware.profile import ProfileFile
 from simulator.parallel.layout import ParallelLayout
 from simulator.scenario import ScenarioFile
+from simulator.site_file import Site
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
 from traincast.docs.calibration_files import calibration_page
 from traincast.docs.command_line import cli_page
+from traincast.docs.failure_rates import rates_page
 from traincast.docs.files import models_page, profiles_page, stacks_page
-from traincast.docs.machine_output import plan_page, validation_page
+from traincast.docs.goodput_output import goodput_page
+from traincast.docs.launch_files import launch_page
+from traincast.docs.machine_output import explanation_page, plan_page, validation_page
 from traincast.docs.markdown import page
 from traincast.docs.records import record_sections
 from traincast.docs.registries import collectives_page, schedules_page
@@ -49,6 +56,29 @@ FILE_PAGES = (
         title="The scenario file",
         intro="A TOML file for `traincast plan`, `simulate` and `traincast.load_scenario`. Files "
         "that it names are found relative to it.",
+    ),
+    FilePage(
+        name="sweep",
+        record=SweepFile,
+        title="The sweep file",
+        intro="What `traincast sweep` forecasts: a scenario, and the values that keys of it take. "
+        "Keys are those of the scenario file, with dots between tables (`cluster.nodes`, "
+        "`search.tp`), and of the files that it names: `accelerator.`, `node.`, `fabric.`, "
+        "`price.` of the profile, `constants.` of its constants, `stack.` and `model.`; their "
+        'values may be factors, as `"x2"`. How: '
+        "[../how-to/compare-and-sweep.md](../how-to/compare-and-sweep.md).",
+    ),
+    FilePage(
+        name="sweep-rows",
+        record=Row,
+        title="The rows of a sweep",
+        intro="What `traincast sweep` and `traincast compare` write of each combination or "
+        "scenario with `--csv`, `--json` and `--parquet`. In tables the keys of the sweep come "
+        "first, `axes` is spread over columns with the names of [layout.md](layout.md), and "
+        "`warnings` are one text; in JSON the keys are `values`. A comparison has "
+        "`<column>_difference` and `<column>_ratio` to the first scenario (JSON: "
+        "`against_first`), and JSON also `changed`, the keys in which the scenarios differ.",
+        schema=False,
     ),
     FilePage(
         name="model",
@@ -90,7 +120,22 @@ FILE_PAGES = (
         name="site",
         record=Site,
         title="The site file",
-        intro="What `traincast calibrate launch --slurm FILE.toml` needs to know of a cluster.",
+        intro="What `traincast calibrate launch --slurm FILE.toml` and `traincast launch export "
+        "--slurm FILE.toml` need to know of a cluster.",
+    ),
+    FilePage(
+        name="reliability",
+        record=ReliabilityFile,
+        title="The failure rates file",
+        intro="What fails how often, for `run.failures.rates` of a scenario: failures that were "
+        "counted, and where. Shipped: [failure-rates.md](failure-rates.md).",
+    ),
+    FilePage(
+        name="power-model",
+        record=PowerModel,
+        title="The power model file",
+        intro="How watts follow from what accelerators do, for `run.energy.power_model` of a "
+        "scenario. Shipped: `training`, in `hardware_profiles/power/`.",
     ),
     FilePage(
         name="layout",
@@ -117,10 +162,14 @@ LISTS: dict[str, Callable[[], str]] = {
     "schedules.md": schedules_page,
     "collectives.md": collectives_page,
     "cli.md": cli_page,
+    "failure-rates.md": rates_page,
+    "goodput-json.md": goodput_page,
     "validation-json.md": validation_page,
     "plan-json.md": plan_page,
+    "explain-json.md": explanation_page,
     "calibration-files.md": calibration_page,
     "topology.md": topology_page,
+    "launch-files.md": launch_page,
     "schema/topology.json": topology_schema,
 }
 

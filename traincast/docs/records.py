@@ -111,6 +111,8 @@ class _Words:
             return _described(schema.json_schema or {})
         if get_origin(kind) is not None:
             return self._generic(kind, limits)
+        if kind is Any:
+            return "any value" + _limits(limits)
         if issubclass(kind, Enum):
             return " ".join(code(member.value) for member in kind)
         if issubclass(kind, BaseModel):

@@ -16,10 +16,18 @@ _DOMAINS = 4
 
 
 def algorithm_problems(
-    algorithms: Mapping[str, str], profile: Profile, *, where: str, key: str
+    algorithms: Mapping[str, str],
+    profile: Profile,
+    *,
+    where: str,
+    key: str,
+    fabric_reduces: bool = False,
 ) -> list[Problem]:
-    """Return what is wrong with a table of collective -> algorithm, found at `key` of a file."""
-    links = links_of(profile)
+    """Return what is wrong with a table of collective -> algorithm, found at `key` of a file.
+
+    `fabric_reduces`: switches between nodes reduce, whatever the profile says.
+    """
+    links = links_of(profile, fabric_reduces=fabric_reduces)
     found = [_problem(collective, name, profile, links) for collective, name in algorithms.items()]
     return [
         Problem(

@@ -54,8 +54,11 @@ class Links:
         return self.constants.network.hop_factor * self.hop_latency
 
 
-def links_of(profile: Profile) -> Links:
-    """Return the links of one rank of a machine."""
+def links_of(profile: Profile, *, fabric_reduces: bool = False) -> Links:
+    """Return the links of one rank of a machine.
+
+    Switches between nodes reduce where the profile says so, or what knows the fabric better.
+    """
     nic, scale_up = profile.node.nic, profile.node.scale_up
     return Links(
         bandwidth=scale_up.bandwidth,
@@ -64,7 +67,7 @@ def links_of(profile: Profile) -> Links:
         in_network_reduction=scale_up.in_network_reduction,
         host_bandwidth=profile.node.host.pcie_bandwidth,
         constants=profile.constants.collectives,
-        fabric_reduces=profile.fabric.in_network_reduction,
+        fabric_reduces=profile.fabric.in_network_reduction or fabric_reduces,
     )
 
 

@@ -49,15 +49,17 @@ class CollectiveCosts:
         *,
         apart: bool = False,
         algorithms: Mapping[str, str] | None = None,
+        fabric_reduces: bool = False,
     ) -> None:
         """`apart`: ranks do not start together, as in a training step.
 
         `algorithms`: collective -> the algorithm that its groups take where it serves them, before
-        what the profile names; the others choose as if it was not named.
+        what the profile names; the others choose as if it was not named. `fabric_reduces`: switches
+        between nodes reduce, whatever the profile says.
         """
         self._profile, self._apart = profile, apart
         self._preferred = algorithms or {}
-        self._links = links_of(profile)
+        self._links = links_of(profile, fabric_reduces=fabric_reduces)
         self._names: dict[tuple[Collective, GroupShape], list[str]] = {}
         self._plans: dict[_Key, CommPlan] = {}
 

@@ -12,7 +12,7 @@ from simulator.parallel.layout import ParallelLayout
 from simulator.parallel.program import StepProgram
 from simulator.schedule.tasks import Work, WorkKind
 
-_WAYS = {
+WAYS = {
     WorkKind.SEND_FORWARD: 1,
     WorkKind.EXCHANGE_FORWARD: 1,
     WorkKind.SEND_BACKWARD: -1,
@@ -63,7 +63,7 @@ def together(
         # Both stages have a task of it, and they start together.
         last = program.layout.pp - 1
         return Together(stage=0, other=last, size=2, stride=0, replicas=replicas, tasks=2)
-    way = _WAYS.get(work.kind)
+    way = WAYS.get(work.kind)
     if way is None:
         return _within(work.stage, group, replicas)
     sender, receiver = pipeline.stage(work.chunk), pipeline.stage(work.chunk + way)

@@ -66,6 +66,11 @@ class Network:
         """(links,) bytes/s of each link."""
         return self.topology.capacity
 
+    @property
+    def reduces(self) -> bool:
+        """Whether switches of the fabric reduce (SHARP)."""
+        return self.topology.fabric is not None and self.topology.fabric.reduces
+
     @cached_property
     def _domain_of(self) -> IntArray:
         return np.arange(self.topology.size) // self.domain_size

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from simulator.cost.network.bursts import NO_PASSES, Inside, merged
 from simulator.cost.network.classes import LinkClasses, classify, contested
 from simulator.cost.network.column import Column
 from simulator.cost.network.groups import Alike, together
 from simulator.cost.network.network import Network
-from simulator.cost.plan import Load
+from simulator.cost.plan import Burst, Load
 from simulator.cost.priced import WorkCost
 from simulator.parallel.program import StepProgram
 from simulator.schedule.tasks import TaskGraph, Work, WorkKind
@@ -28,6 +29,8 @@ MEETS = frozenset(
     }
 )
 """Work that data-parallel replicas do together."""
+_ROUNDING = 1e-9
+"""Relative; by so much the parts of a pass may add up to more than it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,19 +62,19 @@ def route_costs(
     network: Network,
     program: StepProgram,
     graph: TaskGraph,
-    costs: Sequence[WorkCost],
+    costs: Sequence[Sequence[WorkCost]],
     replicas: Sequence[Alike | None] = (None,),
     *,
     background: Sequence[Column] = (),
-    inside: Sequence[tuple[Column, float]] = (),
+    inside: Inside = NO_PASSES,
     watched: int = 0,
 ) -> Routed:
     """Return the costs of a step whose flows share links, of each replica or of all alike.
 
-    `costs` are those of an idle network without limits. Work that all replicas do together is
-    routed once. `background` is what others load, `inside` what passes carry, which meets nothing.
-    The `watched` classes that carry most for their capacity are kept, whether flows meet there or
-    not.
+    `costs` are those of an idle network without limits, one row for each of `replicas`. Work that
+    all of them do together costs the same in each row and is routed once. `background` is what
+    others load, `inside` what passes send. The `watched` classes that carry most for their capacity
+    are kept, whether flows meet there or not.
     """
     lane_of = dict(zip(graph.work, graph.stream, strict=True))
     flows = _Flows(
@@ -80,14 +83,15 @@ def route_costs(
         works=graph.works,
         lane_of=lane_of,
         runs=Counter(graph.work),
+        inside=inside,
     )
     entries = [
-        [flows.entry(number, cost, replica) for number, cost in enumerate(costs)]
-        for replica in replicas
+        [flows.entry(number, cost, replica) for number, cost in enumerate(row)]
+        for row, replica in zip(costs, replicas, strict=True)
     ]
     columns = (*flows.columns, *background)
-    classes = classify((*columns, *(column for column, _ in inside)), network.capacity)
-    amounts = [*flows.bytes, *(0.0 for _ in background), *(amount for _, amount in inside)]
+    classes = classify(columns, network.capacity)
+    amounts = [*flows.bytes, *(0.0 for _ in background)]
     carried = classes.weights @ np.array(amounts, dtype=np.float64)
     kept = contested(classes, [*flows.lanes, *range(-len(background), 0)])
     kept = np.union1d(kept, np.argsort(-carried / classes.capacity, kind="stable")[:watched])
@@ -103,15 +107,20 @@ def route_costs(
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """The cost of one work, and the column of each phase of each of its plans."""
+    """The cost of one work, and the column of each phase of its plans and of what it sends."""
 
     cost: WorkCost
     columns: tuple[tuple[int | None, ...], ...] = ()
+    bursts: tuple[tuple[Burst, int | None], ...] = ()
+    """Of a pass, with the column of each."""
+    turns: int = 1
     _found: WorkCost | None = None
 
     def loaded(self, loads: Sequence[Load | None]) -> WorkCost:
         """Return the cost with what its phases load; one object however often it is asked for."""
-        if self._found is None:
+        if self._found is None and self.bursts:
+            self._found = self._with_bursts(loads)
+        elif self._found is None:
             plans = tuple(
                 replace(
                     plan,
@@ -125,6 +134,15 @@ class _Entry:
             self._found = replace(self.cost, plans=plans) if plans else self.cost
         return self._found
 
+    def _with_bursts(self, loads: Sequence[Load | None]) -> WorkCost:
+        """Return the cost of a pass with what it sends over links that are kept."""
+        bursts = merged(
+            replace(burst, phase=replace(burst.phase, over=loads[column]))
+            for burst, column in self.bursts
+            if column is not None and loads[column] is not None
+        )
+        return replace(self.cost, bursts=bursts, turns=self.turns) if bursts else self.cost
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Flows:
@@ -137,6 +155,7 @@ class _Flows:
     """The stream that each work runs on."""
     runs: Mapping[int, int]
     """How often each work runs in the step of one replica."""
+    inside: Inside
     columns: list[Column] = field(default_factory=list)
     lanes: list[int] = field(default_factory=list)
     bytes: list[float] = field(default_factory=list)
@@ -147,16 +166,34 @@ class _Flows:
     def entry(self, number: int, cost: WorkCost, replica: Alike | None) -> _Entry:
         """Return the entry of a work of one replica."""
         if not cost.plans:
-            return _Entry(cost)
+            return self._pass(number, cost, replica)
         if self.works[number].kind not in MEETS:
-            before = 0 if replica is None else replica[0]
-            lane = self.lane_of[number] + before * (max(self.lane_of.values()) + 1)
-            return self._routed(number, cost, replica, lane)
+            return self._routed(number, cost, replica, self._lane(number, replica))
         found = self._shared.get(number)
         if found is None:
             found = self._routed(number, cost, None, self.lane_of[number])
             self._shared[number] = found
         return found
+
+    def _lane(self, number: int, replica: Alike | None) -> int:
+        before = 0 if replica is None else replica[0]
+        return self.lane_of[number] + before * (max(self.lane_of.values()) + 1)
+
+    def _pass(self, number: int, cost: WorkCost, replica: Alike | None) -> _Entry:
+        """Return the entry of a work without collectives of its own, with those inside it."""
+        if number not in self.inside:
+            return _Entry(cost)
+        flows, turns = self.inside[number]
+        lane, bursts = self._lane(number, replica), []
+        for flow in flows:
+            groups = replace(flow.groups, replicas=replica)
+            column = self.network.column(flow.plan, flow.place, groups, self.program.layout)
+            place = self._number(column, lane, flow.sent * self.runs[number])
+            bursts += [(burst, place) for burst in flow.bursts]
+        if sum(burst.seconds for burst, _ in bursts) > cost.seconds * (1 + _ROUNDING):
+            # A pass that was measured as shorter than its parts shows nothing of them.
+            return _Entry(cost)
+        return _Entry(cost, bursts=tuple(bursts), turns=turns)
 
     def _routed(self, number: int, cost: WorkCost, replica: Alike | None, lane: int) -> _Entry:
         network, program, work = self.network, self.program, self.works[number]

@@ -88,9 +88,16 @@ class FabricRoutes:
 
 
 def fabric_routes(
-    fabric: Fabric, bandwidth: FloatArray, spreading: Spreading, seed: int
+    fabric: Fabric,
+    bandwidth: FloatArray,
+    spreading: Spreading,
+    seed: int,
+    *,
+    apart: IntArray | None = None,
 ) -> FabricRoutes:
     """Return a fabric whose links have `bandwidth` bytes/s (0: failed), ready to be asked.
+
+    Bytes may begin and end at switches with ports, and at those that are kept `apart`.
 
     Raises:
         UnsupportedError: dimension order of a fabric that is no torus.
@@ -98,6 +105,8 @@ def fabric_routes(
     graph = fabric.graph
     plugged = np.zeros(len(graph.devices), dtype=np.bool_)
     plugged[fabric.attachment] = True
+    if apart is not None:
+        plugged[apart] = True
     contracted = contract(graph, bandwidth, plugged, merge=spreading is Spreading.IDEAL)
     arcs = contracted.arcs
     edges = (np.ones(len(arcs.link)), (arcs.source, arcs.target))

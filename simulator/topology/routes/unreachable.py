@@ -9,23 +9,29 @@ from simulator.topology.graph import IntArray
 from simulator.topology.topology import Topology
 
 _SHOWN = 4
-"""Pairs, and failed links, that a message shows."""
+"""Failed links that a message shows."""
 
 
-def unreachable(topology: Topology, source: IntArray, target: IntArray) -> InputError:
-    """Return the error for pairs of accelerators, none of which is connected."""
+def unreachable(
+    topology: Topology, source: IntArray, target: IntArray, asked: tuple[str, str] = ("", "")
+) -> InputError:
+    """Return the error for pairs of accelerators, none of which is connected.
+
+    `asked` is the file, and the key in it, whose step sends between them.
+    """
     pairs = np.unique(np.stack([source, target], axis=1), axis=0)
     failed = [topology.link_name(link) for link, bandwidth in topology.changed if bandwidth == 0]
+    where, key = asked
+    one, other = (_name(topology, int(accelerator)) for accelerator in pairs[0])
     return InputError(
-        *(
-            Problem(
-                where=topology.title,
-                found=_listed("failed", failed) if failed else "no link has failed",
-                rule=f"{_name(topology, one)} cannot reach {_name(topology, other)}"
-                + _more(place, len(pairs)),
-                fix=_fix(topology, failed),
-            )
-            for place, (one, other) in enumerate(pairs[:_SHOWN].tolist())
+        Problem(
+            where=where or topology.title,
+            key=key,
+            found=_listed("failed", failed) if failed else "no link has failed",
+            rule=f"{one} cannot reach {other}"
+            + (f" on the topology {topology.title!r}" if where else "")
+            + _more(len(pairs) - 1),
+            fix=_fix(topology, failed),
         )
     )
 
@@ -35,8 +41,8 @@ def _name(topology: Topology, accelerator: int) -> str:
     return f"node{unit}/{topology.unit.graph.devices[topology.unit.accelerators[place]]}"
 
 
-def _more(place: int, count: int) -> str:
-    return f", and {count - _SHOWN} more pairs" if place == _SHOWN - 1 and count > _SHOWN else ""
+def _more(count: int) -> str:
+    return f"; so it is with {count} more pair{'s' if count > 1 else ''}" if count else ""
 
 
 def _listed(what: str, names: list[str]) -> str:

@@ -87,9 +87,32 @@ def test_regret_is_the_time_of_the_chosen_layout_over_the_best() -> None:
             "top1_worst": 0.2,
             "top5_mean": 0.0,
             "top5_worst": 0.0,
+            "calm": 1,
+            "top1_median": 0.2,
+            "top5_median": 0.0,
             "rank_correlation": 0.5,
         }
     )
+
+
+def test_problems_that_mostly_ran_twice_too_slow_have_no_part_in_the_median() -> None:
+    calm = [row("a", 12.0, 8.0), row("b", 10.0, 9.0), row("c", 70.0, 30.0)]
+    broken = [
+        row("a", 30.0, 8.0, problem="q"),
+        row("b", 10.0, 9.0, problem="q"),
+        row("c", 70.0, 30.0, problem="q"),
+    ]
+    regret = regret_of([*calm, *broken])
+    assert regret is not None
+    assert (regret.problems, regret.calm) == (2, 1)
+    assert regret.top1_median == pytest.approx(0.2)
+    assert regret.top1_mean == pytest.approx((0.2 + 2.0) / 2)
+
+
+def test_without_a_calm_problem_there_is_no_median() -> None:
+    regret = regret_of([row("a", 30.0, 8.0), row("b", 40.0, 9.0), row("c", 20.0, 30.0)])
+    assert regret is not None
+    assert (regret.calm, regret.top1_median, regret.top5_median) == (0, None, None)
 
 
 def test_a_layout_that_does_not_fit_is_chosen_last() -> None:

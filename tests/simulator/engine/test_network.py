@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Hashable
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.cost.sharing import max_min_rates
 from simulator.engine.network import Network
 
 LINK = "link"
@@ -122,3 +124,61 @@ def test_time_rescales_with_the_second(transfers: list[Transfer], factor: int) -
     slow_links = {link: rate / factor for link, rate in LINKS.items()}
     expected = [end * factor for end in ends(transfers, LINKS)]
     assert ends(slower, slow_links) == pytest.approx(expected)
+
+
+def ends_step_by_step(transfers: list[Transfer], capacity: dict[Hashable, float]) -> list[float]:
+    """Return the same from max-min rates alone, found anew at every start and every end."""
+    left = [float(transfer.size) for transfer in transfers]
+    done, now = [math.inf] * len(transfers), 0.0
+    while math.inf in done:
+        on = [i for i, t in enumerate(transfers) if t.at <= now and math.isinf(done[i])]
+        routes, caps = [transfers[i].links for i in on], [transfers[i].cap for i in on]
+        rates = dict(zip(on, max_min_rates(routes, caps, capacity), strict=True))
+        ends_at = {i: now + left[i] / rates[i] for i in on}
+        later = [float(t.at) for t in transfers if t.at > now]
+        after = min([*ends_at.values(), *later])
+        for i in on:
+            left[i] -= rates[i] * (after - now)
+            if ends_at[i] <= after * (1 + 1e-12):
+                done[i] = after
+        now = after
+    return done
+
+
+@given(TRANSFERS)
+def test_flows_end_when_rates_found_anew_at_every_change_say_so(transfers: list[Transfer]) -> None:
+    assert ends(transfers, LINKS) == pytest.approx(ends_step_by_step(transfers, LINKS), rel=1e-9)
+
+
+def test_a_link_that_many_flows_share_costs_a_few_events_a_flow() -> None:
+    """Each that starts or ends changes the rate of all others: one timer for them, not one each."""
+    counts = []
+    for number in (50, 100):
+        env = simpy.Environment()
+        network = Network(env, {LINK: 10.0})
+        for size in range(number):
+            env.process(network.transfer((LINK,), 100.0 + size, 10.0))
+        counts.append(_events(env))
+    assert counts[1] <= 2 * counts[0] <= 6 * 100
+
+
+def _events(env: simpy.Environment) -> int:
+    count = 0
+    while env.peek() < math.inf:
+        env.step()
+        count += 1
+    return count
+
+
+def test_a_flow_that_is_throttled_leaves_its_fellows_as_they_are() -> None:
+    # 5 each until 4, then 2 and 8: the second has its other 80 bytes after 10 more seconds.
+    env = simpy.Environment()
+    network = Network(env, {LINK: 10.0})
+    first, second = (network.start((LINK,), 100.0, 10.0) for _ in range(2))
+    env.run(until=4)
+    network.throttle(first, 2.0)
+    env.run(until=second.done)
+    assert env.now == pytest.approx(14.0)
+    # It has carried 20 and 20, and goes on with 2 a second.
+    env.run(until=first.done)
+    assert env.now == pytest.approx(44.0)

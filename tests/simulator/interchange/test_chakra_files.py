@@ -252,3 +252,51 @@ def test_no_attributes_whatever_cause_a_traceback(nodes: list[tuple[NodeType, An
 @given(st.lists(st.binary(max_size=400), max_size=5))
 def test_messages_are_split_where_they_were_joined(messages: list[bytes]) -> None:
     assert list(split_messages(b"".join(map(prefixed, messages)))) == messages
+
+
+def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "run.0.et").symlink_to("/dev/zero")
+    (tmp_path / "run.1.et").mkdir()
+    with pytest.raises(InputError) as caught:
+        read_chakra(tmp_path)
+    assert [problem.rule for problem in caught.value.problems] == ["must be a file"] * 2
+
+
+def test_a_rank_that_is_there_twice_is_told(tmp_path: Path) -> None:
+    folder = write_ranks(tmp_path / "t", [])
+    (folder / "run.00.et").write_bytes((folder / "run.0.et").read_bytes())
+    with pytest.raises(InputError, match="must hold each rank once"):
+        read_chakra(folder)
+
+
+def test_seconds_that_have_no_finite_sum_are_refused(tmp_path: Path) -> None:
+    known: dict[str, Any] = {"traincast.seconds": 1.7e308}
+    nodes = [chakra_node(n, NodeType.COMP_NODE, **known) for n in range(2)]
+    with pytest.raises(InputError, match="must be a number from 0 to 1e\\+12"):
+        read_chakra(write_ranks(tmp_path / "t", nodes))
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), "long", -1.0])
+def test_a_forecast_that_is_no_time_is_refused(tmp_path: Path, seconds: float | str) -> None:
+    folder = write_ranks(tmp_path / "t", [])
+    head = GlobalMetadata(version="0.0.4")
+    head.attr.append(attribute("traincast.step_seconds", seconds))
+    (folder / "run.0.et").write_bytes(prefixed(head.SerializeToString()))
+    with pytest.raises(InputError, match=r"traincast\.step_seconds: must be a number"):
+        read_chakra(folder)
+
+
+@pytest.mark.parametrize("ranks", ["[0, 7]", "[0, 0]", "[-1, 0]"])
+def test_groups_in_a_trace_hold_ranks_that_are_there(tmp_path: Path, ranks: str) -> None:
+    node = chakra_node(0, NodeType.METADATA_NODE)
+    node.inputs.values = f'["[{{"pg_name": 1, "ranks": {ranks}}}]"]'
+    with pytest.raises(InputError, match="must name ranks from 0 to 0, each once"):
+        read_chakra(write_ranks(tmp_path / "t", [node]))
+
+
+def test_an_algorithm_that_cannot_do_it_is_told_by_its_node(tmp_path: Path) -> None:
+    known: dict[str, Any] = {"comm_type": 0, "comm_size": 8, "traincast.algorithm": "pairwise"}
+    nodes = [chakra_node(3, NodeType.COMM_COLL_NODE, **known)]
+    found, _ = read_chakra(write_ranks(tmp_path / "t", nodes, nodes))
+    with pytest.raises(InputError, match=r"node 3 \(n3\)\.algorithm: does not serve all_reduce"):
+        replay(found, fake_profile())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from simulator.cost.collectives.select import CollectiveCosts
 from simulator.errors import InputError
 from simulator.interchange import goal
 from simulator.interchange.goal import GoalWriter
-from simulator.interchange.goal_rounds import Round, rounds_of
+from simulator.interchange.goal_rounds import Round, rounds_of_members
 from simulator.interchange.records import Workload
 from simulator.parallel.groups import Collective
 from simulator.parallel.layout import ParallelLayout
@@ -28,6 +29,7 @@ COLLECTIVES = (
     Collective.BROADCAST,
     Collective.REDUCE,
 )
+RECURSIVE = ("recursive_doubling", "recursive_halving")
 _LINE = re.compile(
     r"num_ranks \d+|rank \d+ \{|\}||l\d+ requires l\d+"
     r"|l\d+: (calc \d+ cpu \d|send \d+b to \d+ tag \d+ cpu \d|recv \d+b from \d+ tag \d+ cpu \d)"
@@ -90,28 +92,24 @@ def test_labels_are_defined_before_they_are_required() -> None:
                 assert set(found.groups()) <= defined
 
 
-@given(
-    st.sampled_from(COLLECTIVES), st.integers(2, 9), st.sampled_from(["ring", "recursive_doubling"])
-)
+@given(st.sampled_from(COLLECTIVES), st.integers(2, 9), st.sampled_from(["ring", *RECURSIVE]))
 def test_rounds_of_all_members_fit_together(
     collective: Collective, members: int, algorithm: str
 ) -> None:
-    sent: Counter[tuple[int, int]] = Counter()
-    for member in range(members):
-        for each in rounds_of(collective, algorithm, member, members, 12.0):
-            assert each.size > 0
-            if each.to is not None:
-                sent[member, each.to] += 1
-            if each.of is not None:
-                sent[each.of, member] -= 1
+    sent: Counter[tuple[int, int, float]] = Counter()
+    for member, rounds in enumerate(rounds_of_members(collective, algorithm, members)):
+        for each in rounds:
+            sent.update((member, other, size) for other, size in each.sends)
+            sent.subtract((other, member, size) for other, size in each.receives)
     assert not any(sent.values())
 
 
-@given(st.sampled_from(COLLECTIVES), st.integers(2, 9))
-def test_what_each_member_needs_reaches_it(collective: Collective, members: int) -> None:
+@given(st.sampled_from(COLLECTIVES), st.integers(2, 9), st.sampled_from(["ring", *RECURSIVE]))
+def test_what_each_member_needs_reaches_it(
+    collective: Collective, members: int, algorithm: str
+) -> None:
     """Whatever a member knows when a round begins goes with its message."""
-    rounds = [rounds_of(collective, "ring", m, members, 12.0) for m in range(members)]
-    knows = delivered(rounds)
+    knows = delivered(rounds_of_members(collective, algorithm, members))
     match collective:
         case Collective.BROADCAST:
             assert all(0 in known for known in knows)
@@ -121,7 +119,7 @@ def test_what_each_member_needs_reaches_it(collective: Collective, members: int)
             assert all(known == set(range(members)) for known in knows)
 
 
-def delivered(rounds: list[list[Round]]) -> list[set[int]]:
+def delivered(rounds: Sequence[Sequence[Round]]) -> list[set[int]]:
     """Return whose data each member has after its rounds; all of them must come to their end."""
     members = range(len(rounds))
     knows, mail = (
@@ -134,11 +132,12 @@ def delivered(rounds: list[list[Round]]) -> list[set[int]]:
             if at[m] == len(rounds[m]):
                 continue
             each = rounds[m][at[m]]
-            if each.to is not None and not sent[m]:
-                mail[m, each.to].append(set(knows[m]))
+            if not sent[m]:
+                for other, _ in each.sends:
+                    mail[m, other].append(set(knows[m]))
             sent[m] = True
-            if each.of is None or mail[each.of, m]:
-                knows[m] |= mail[each.of, m].pop(0) if each.of is not None else set()
+            if all(mail[other, m] for other, _ in each.receives):
+                knows[m] |= set().union(*(mail[other, m].pop(0) for other, _ in each.receives))
                 at[m], sent[m] = at[m] + 1, False
     assert at == list(map(len, rounds))
     return knows
@@ -154,17 +153,13 @@ def delivered(rounds: list[list[Round]]) -> list[set[int]]:
     ],
 )
 def test_a_member_sends_the_wire_bytes_of_nccl_tests(collective: Collective, wire: float) -> None:
-    sent = sum(each.size for each in rounds_of(collective, "ring", 1, 4, 16.0))
-    assert sent == wire
+    rounds = rounds_of_members(collective, "ring", 4)[1]
+    assert sum(16.0 * size for each in rounds for _, size in each.sends) == wire
 
 
 def test_recursive_doubling_takes_log_rounds_of_the_whole_buffer() -> None:
-    rounds = rounds_of(Collective.ALL_REDUCE, "recursive_doubling", 5, 8, 16.0)
-    assert [(each.to, each.of, each.size) for each in rounds] == [
-        (4, 4, 16.0),
-        (7, 7, 16.0),
-        (1, 1, 16.0),
-    ]
+    rounds = rounds_of_members(Collective.ALL_REDUCE, "recursive_doubling", 8)[5]
+    assert rounds == tuple(Round(((m, 1.0),), ((m, 1.0),)) for m in (4, 7, 1))
 
 
 def test_too_many_operations_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,38 @@ def test_sequence_parallel_divides_all_of_it(tp: int) -> None:
     assert gpt(tp=tp, sequence_parallel=True).kept == SBH * (34 / tp + SCORES / tp)
 
 
+@pytest.mark.parametrize(
+    ("kernels", "units"),
+    [
+        # Norm in and out 2 + 2, queries, keys, values 6, core 2; norm 2 + 2, gate and value 16,
+        # their product 8.
+        ({}, 40),
+        # Eager, silu(gate) stays too.
+        ({"fused_activation": False}, 48),
+        # The projection [3, b, s, heads, d], of which queries are a part: keys, values once more.
+        ({"fused_activation": False, "keeps_projection": True}, 52),
+    ],
+)
+def test_an_eager_gated_layer_keeps_what_autograd_saves(
+    kernels: dict[str, object], units: int
+) -> None:
+    layer = tiny_model(gated_mlp=True, activation="silu").layers()[0]
+    kept = layer_passes(layer, shard_of(fake_stack(kernels=kernels)), Recompute.NONE).kept
+    log_sum_exp = 4 * A * B * S
+    assert kept == units * SBH + log_sum_exp
+
+
+def test_grouped_queries_are_copied_out_of_their_projection() -> None:
+    layer = tiny_model(num_key_value_heads=A // 2).layers()[0]
+    views, copies = (
+        layer_passes(
+            layer, shard_of(fake_stack(kernels={"keeps_projection": each})), Recompute.NONE
+        ).kept
+        for each in (True, False)
+    )
+    assert views == copies
+
+
 def test_full_recompute_keeps_the_input_and_needs_the_rest_for_one_layer_at_a_time() -> None:
     passes = gpt(recompute=Recompute.FULL)
     assert (passes.kept, passes.transient) == (2 * SBH, SBH * (32 + SCORES))

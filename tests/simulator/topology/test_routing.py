@@ -167,11 +167,22 @@ def test_who_cannot_be_reached_is_named_with_what_has_failed() -> None:
     with pytest.raises(InputError) as caught:
         Router(broken).loads(np.array([0, 1, 0]), np.array([2, 2, 1]), np.ones(3))
     assert [str(problem) for problem in caught.value.problems] == [
-        f"small: node{source}/chip0 cannot reach node2/chip0 "
+        "small: node0/chip0 cannot reach node2/chip0; so it is with 1 more pair "
         "(found failed: switch -> node2/chip0)\n"
         "    fix: leave one of these links whole, or place no rank on what is cut off"
-        for source in (0, 1)
     ]
+
+
+def test_who_cannot_be_reached_is_told_by_the_key_of_the_scenario() -> None:
+    topology = built(table({"kind": "bare", "accelerators": 1}, {"kind": "flat"}), 3)
+    broken = failed(topology, "switch -> node2/chip0")
+    router = Router(broken, asked=("run.toml", "cluster.network.changed"))
+    with pytest.raises(InputError) as caught:
+        router.loads(np.array([0]), np.array([2]), np.ones(1))
+    assert str(caught.value.problems[0]).startswith(
+        "run.toml: cluster.network.changed: node0/chip0 cannot reach node2/chip0 on the topology "
+        "'small' (found failed"
+    )
 
 
 def test_units_that_no_fabric_joins_do_not_reach_each_other() -> None:

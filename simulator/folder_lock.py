@@ -1,4 +1,4 @@
-"""The lock on a calibration folder: two runs never write into one journal."""
+"""The lock on a folder of results: two runs never write into one journal."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ class Lock:
         os.close(self.handle)
 
 
-def lock_folder(folder: Path, sleep: Callable[[float], None] = time.sleep) -> Lock:
-    """Make a folder and lock it, or say who has it.
+def lock_folder(
+    folder: Path, sleep: Callable[[float], None] = time.sleep, doing: str = "measure"
+) -> Lock:
+    """Make a folder and lock it, or say who has it and is `doing` something into it.
 
     The lock lives in a file of its own, as a repaired journal is a new file. Workers inherit it,
     so that a folder is free only when the last of them is gone.
@@ -50,7 +52,7 @@ def lock_folder(folder: Path, sleep: Callable[[float], None] = time.sleep) -> Lo
         rule = f"cannot be written: {(error.strerror or '').lower()}"
         raise InputError(Problem(where=str(folder), rule=rule)) from error
     try:
-        note = _take(handle, path, sleep)
+        note = _take(handle, path, sleep, doing)
     except BaseException:
         os.close(handle)
         raise
@@ -58,7 +60,7 @@ def lock_folder(folder: Path, sleep: Callable[[float], None] = time.sleep) -> Lo
     return Lock(handle=handle, notes=(note,) if note else ())
 
 
-def _take(handle: int, path: Path, sleep: Callable[[float], None]) -> str:
+def _take(handle: int, path: Path, sleep: Callable[[float], None], doing: str) -> str:
     """Lock, and return a note where the file system has no locks."""
     waited = 0.0
     while True:
@@ -67,7 +69,7 @@ def _take(handle: int, path: Path, sleep: Callable[[float], None]) -> str:
             return ""
         except BlockingIOError as error:
             if waited >= _WAIT:
-                raise InputError(_taken(path)) from error
+                raise InputError(_taken(path, doing)) from error
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
@@ -83,10 +85,10 @@ def _sign(handle: int) -> None:
         os.pwrite(handle, f"process {os.getpid()} on {os.uname().nodename}\n".encode(), 0)
 
 
-def _taken(path: Path) -> Problem:
+def _taken(path: Path, doing: str) -> Problem:
     return Problem(
         where=str(path.parent),
-        rule="one run at a time can measure into a folder",
+        rule=f"one run at a time can {doing} into a folder",
         found=path.read_text(encoding="utf-8", errors="replace").strip() or "another run",
         fix="wait for it, end it, or choose another folder with --out",
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from simulator.files import FileRecord
+from simulator.errors import InputError, Problem
+from simulator.files import FileRecord, read_record
 
 _DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:/@%+=&|()\[\]*!~-]+")
 """What a value of an #SBATCH line may hold: Slurm's own syntax, and nothing that ends the word."""
@@ -97,9 +99,25 @@ class Site(FileRecord):
     setup: tuple[Words, ...] = ()
     """Lines of shell that are run as they are on the first node before srun."""
     python: Words | None = None
-    """The interpreter that has traincast and torch; None is `python3`."""
+    """The interpreter that has traincast and torch; None is `python3`. Only for calibration."""
 
     @property
     def ranks(self) -> int:
         """Processes a node."""
         return self.ranks_per_node or self.gpus_per_node
+
+
+def read_site(path: Path | str) -> Site:
+    """Return a site file.
+
+    Raises:
+        InputError: everything that is wrong in it, or missing.
+    """
+    site = read_record(Site, path)
+    if site.ranks == 0:
+        rule = "must be given where gpus_per_node is 0: processes a node"
+        raise InputError(Problem(where=str(path), key="ranks_per_node", rule=rule))
+    if site.gpu_type is not None and site.gpus is not GpuRequest.GRES:
+        rule, fix = 'needs gpus = "gres"', "leave it out, or use constraint"
+        raise InputError(Problem(where=str(path), key="gpu_type", rule=rule, fix=fix))
+    return site

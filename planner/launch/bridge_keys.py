@@ -1,0 +1,87 @@
+"""Megatron-Bridge's names: sections of overrides, precisions, flags, what only a recipe knows.
+
+Source: Megatron-Bridge scripts/training/run_recipe.py, src/megatron/bridge/training/config.py and
+mixed_precision.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+STACK = "megatron-bridge"
+SECTIONS = {
+    "train": ("global_batch_size", "micro_batch_size", "train_iters", "train_samples"),
+    "ddp": (
+        "use_distributed_optimizer",
+        "overlap_grad_reduce",
+        "overlap_param_gather",
+        "grad_reduce_in_bf16",
+        "use_megatron_fsdp",
+        "data_parallel_sharding_strategy",
+        "num_distributed_optimizer_instances",
+    ),
+    "optimizer": (
+        "optimizer",
+        "sgd_momentum",
+        "use_precision_aware_optimizer",
+        "main_params_dtype",
+        "exp_avg_dtype",
+        "exp_avg_sq_dtype",
+        "optimizer_cpu_offload",
+        "optimizer_offload_fraction",
+    ),
+    "comm_overlap": ("tp_comm_overlap",),
+}
+"""Section -> the settings that stand in it; all others are of `model`."""
+OF = {name: section for section, names in SECTIONS.items() for name in names}
+PRECISIONS: dict[str, dict[str, Any]] = {
+    "bf16_mixed": {"bf16": True},
+    "fp16_mixed": {"fp16": True},
+    "bf16_with_fp8_delayed_scaling_mixed": {"fp8_recipe": "delayed", "fp8_param_gather": True},
+    "bf16_with_fp8_current_scaling_mixed": {"fp8_recipe": "tensorwise", "fp8_param_gather": True},
+    "bf16_with_fp8_subchannel_scaling_mixed": {"fp8_recipe": "blockwise"},
+    "bf16_with_mxfp8_mixed": {"fp8_recipe": "mxfp8", "fp8_param_gather": True},
+    "bf16_with_nvfp4_mixed": {"bf16": True, "fp4_format": "e2m1"},
+}
+"""Name of a precision -> what it means in Megatron's arguments."""
+SHORT = {
+    "ms": "train_iters",
+    "max_steps": "train_iters",
+    "gb": "global_batch_size",
+    "mb": "micro_batch_size",
+    "sl": "seq_length",
+    "tp": "tensor_model_parallel_size",
+    "pp": "pipeline_model_parallel_size",
+    "cp": "context_parallel_size",
+    "ep": "expert_model_parallel_size",
+    "vp": "virtual_pipeline_model_parallel_size",
+}
+"""Convenience flags of run_recipe.py."""
+NEEDED = (
+    "tensor_model_parallel_size",
+    "pipeline_model_parallel_size",
+    "context_parallel_size",
+    "micro_batch_size",
+    "global_batch_size",
+    "seq_length",
+)
+"""Settings that a recipe has its own values of, which this project does not know."""
+OTHERS = (
+    "virtual_pipeline_model_parallel_size",
+    "expert_model_parallel_size",
+    "sequence_parallel",
+    "recompute_granularity",
+)
+RECIPE_ONLY = re.compile(
+    r"(tokenizer|scheduler|checkpoint|logger|rng|dist|profiling|dataset|validation|peft)\..*"
+    r"|mode|dataset|recipe|model|nodes|gpus_per_node|account|partition|container_image|step_func"
+    r"|num_gpus|mount|env|srun_arg|additional_slurm_params|save_dir|lr|warmup_iters|config_file"
+)
+
+
+def spelt(name: str) -> str:
+    """Return a setting with its section."""
+    if "." in name or name in ("recipe", "mode", "dataset", "mixed_precision"):
+        return name
+    return f"{OF.get(name, 'model')}.{name}"

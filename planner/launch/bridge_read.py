@@ -1,0 +1,162 @@
+"""Reads a recipe of Megatron-Bridge and its overrides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from planner.launch.bridge_keys import (
+    NEEDED,
+    OTHERS,
+    PRECISIONS,
+    RECIPE_ONLY,
+    SHORT,
+    STACK,
+    spelt,
+)
+from planner.launch.bridge_recipes import preset_of_recipe
+from planner.launch.flags import launcher_size, parse_flags
+from planner.launch.keys import Keys
+from planner.launch.megatron_job_read import read_job, read_stack
+from planner.launch.megatron_keys import HARMLESS, NOTED
+from planner.launch.megatron_layout_read import read_layout
+from planner.launch.records import Draft, Given
+from planner.launch.shell_script import Command, read_script
+from planner.launch.sizes import cluster_size
+from simulator.errors import InputError, Problem
+from simulator.workload.load import load_model
+from simulator.workload.stack import Stack, load_stack
+
+_NARROW = 2.0
+"""Bytes of a gradient in bf16."""
+
+
+def read_bridge(given: Given) -> Draft:
+    """Return what a recipe and its overrides say; what only the recipe knows is asked for."""
+    command = _command(given)
+    where = given.files[0].name
+    flags = parse_flags([word for word in command.arguments if not _is_override(word)])
+    words = [word for word in command.arguments if _is_override(word)]
+    values = _values(flags, words) | {
+        name: value for name, value in given.options.variables.items() if not name.isupper()
+    }
+    keys = Keys(_precise(values), where, spell=spelt, ignore=given.options.ignore)
+    model = _model(keys, flags, given)
+    for name in NEEDED:
+        if not keys.given(name):
+            rule = "is the recipe's own value, which is not known here"
+            keys.complain(name, rule, fix=f"add {spelt(name)}=N to the overrides")
+    for name in OTHERS:
+        if name not in keys.values:
+            keys.notes.append(f"{spelt(name)} is not overridden: taken as off, whatever the recipe")
+    nodes, gpus = cluster_size(given, *_size(flags, command), where)
+    written = set(keys.values)
+    spec = load_model(model).spec
+    if spec.moe is not None:
+        keys.values["num_experts"] = spec.moe.num_experts
+    stack = load_stack(given.options.stack or STACK)
+    layout = read_layout(keys, spec.num_hidden_layers, nodes * gpus)
+    job = read_job(keys, stack, layout)
+    for name, value in _usual(stack).items():
+        keys.values.setdefault(name, value)
+    changes = read_stack(keys, stack, layout)
+    keys.read += [name for name in keys.values if name not in written]
+    keys.settle(re.compile(f"{HARMLESS.pattern}|{RECIPE_ONLY.pattern}", re.VERBOSE), NOTED)
+    keys.close()
+    return Draft(
+        model=model,
+        job=job,
+        layout=layout,
+        stack=stack.name,
+        stack_changes=changes,
+        nodes=nodes,
+        gpus_per_node=gpus,
+        read=tuple(spelt(name) for name in keys.read if name in written),
+        unused=tuple(map(spelt, keys.unused)),
+        notes=tuple(keys.notes),
+    )
+
+
+def _usual(stack: Stack) -> dict[str, Any]:
+    """Return what a recipe does where no override says otherwise: what its stack does."""
+    return {
+        "overlap_grad_reduce": stack.overlap.gradient_reduce,
+        "overlap_param_gather": stack.overlap.parameter_gather,
+        "tp_comm_overlap": stack.overlap.tensor_fraction > 0,
+        "cross_entropy_loss_fusion": stack.kernels.fused_loss,
+        "moe_grouped_gemm": stack.kernels.grouped_gemm,
+        "moe_permute_fusion": stack.kernels.fused_permute,
+        "moe_shared_expert_overlap": stack.overlap.shared_expert,
+        "attention_dropout": 0.0,
+        "hidden_dropout": 0.0,
+    }
+
+
+def _is_override(word: str) -> bool:
+    return "=" in word and not word.startswith("-")
+
+
+def _command(given: Given) -> Command:
+    for file in given.files:
+        script = read_script(file.text, file.name, given.options.variables)
+        commands = [c for c in script.commands if any(map(_is_override, c.arguments))]
+        if commands:
+            return commands[-1]
+    rule = "no command with a recipe and KEY=VALUE overrides stands in it"
+    fix = "a script with run_recipe.py --recipe NAME model.tensor_model_parallel_size=8 ..."
+    raise InputError(Problem(where=given.files[0].name, rule=rule, fix=fix))
+
+
+def _size(flags: Mapping[str, Any], command: Command) -> tuple[int | None, int | None]:
+    found = launcher_size(command.launcher)
+    own = [str(flags.get(name, "")) for name in ("nodes", "gpus_per_node")]
+    return (
+        found[0] or (int(own[0]) if own[0].isdigit() else None),
+        found[1] or (int(own[1]) if own[1].isdigit() else None),
+    )
+
+
+def _values(flags: Mapping[str, Any], words: Iterable[str]) -> dict[str, Any]:
+    """Return settings by Megatron's names, whatever their section."""
+    values = {SHORT.get(name, name): value for name, value in flags.items()}
+    for word in words:
+        key, _, text = word.lstrip("+").partition("=")
+        section, _, name = key.rpartition(".")
+        known = section in ("model", "train", "ddp", "optimizer", "comm_overlap")
+        value = None if text in ("null", "None") else text
+        if text.startswith("["):
+            value = [part.strip(" '\"") for part in text.strip("[]").split(",")]  # type: ignore[assignment]
+        values[name if known else key] = value
+    values.setdefault("seq_length", values.get("dataset.sequence_length"))
+    return values
+
+
+def _precise(values: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with the named precision in Megatron's arguments."""
+    found = dict(values)
+    name = str(found.pop("mixed_precision", None) or found.pop("precision_config", "bf16_mixed"))
+    name = name.strip("'\"").replace("-", "_")
+    precision = PRECISIONS.get(name)
+    if precision is None:
+        return found | {"mixed_precision": name}
+    if "fp8_recipe" in precision:
+        precision = {"bf16": True, "fp8_format": "hybrid", **precision}
+    wide = found.pop("grad_reduce_in_fp32", None)
+    if wide is not None:
+        found["grad_reduce_in_bf16"] = str(wide).lower() == "false"
+    elif STACK:
+        usual = load_stack(STACK).numerics.gradient_bytes
+        found["grad_reduce_in_bf16"] = usual == _NARROW
+    return {**precision, **found}
+
+
+def _model(keys: Keys, flags: Mapping[str, Any], given: Given) -> str:
+    if given.options.model is not None:
+        return given.options.model
+    recipe = str(flags.get("recipe") or flags.get("model") or "")
+    preset = preset_of_recipe(recipe)
+    if preset is None:
+        rule = "no shipped model belongs to this recipe"
+        keys.complain("recipe", rule, found=recipe, fix="--model NAME or FILE")
+    return preset or "llama3.1-8b"

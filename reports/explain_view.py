@@ -1,0 +1,142 @@
+"""What `traincast explain` found, as plain values and on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+
+from planner.explaining import Explanation
+from planner.tables import layout_table
+from planner.what_if import Outcome
+from planner.worthwhile import Worthwhile
+from reports.plan_view import print_plan
+from reports.quantities import plain
+from reports.records import plan_record
+from reports.step_view import Record
+from reports.table import Column, print_heading, print_table, print_text
+from simulator.scenario import Scenario
+
+_SAME = "="
+
+
+def explain_record(scenario: Scenario, found: Explanation) -> dict[str, Any]:
+    """Return an explanation as plain values; all numbers are finite."""
+    return {
+        "plan": plan_record(scenario, found.plan),
+        "what_if": [
+            {
+                "name": each.name,
+                "change": each.change,
+                "same_layout": _outcome(each.same),
+                "best_layout": _outcome(each.best),
+                "warnings": list(each.warnings),
+            }
+            for each in found.what_ifs
+        ],
+        "worthwhile": None if found.worthwhile is None else _worthwhile(found.worthwhile),
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any] | None:
+    if outcome.layout is None:
+        return {"layout": None, "reason": outcome.reason}
+    return {
+        "layout": layout_table(outcome.layout),
+        "name": str(outcome.layout),
+        "step_time_s": outcome.step_time,
+        "speedup": outcome.speedup,
+        "accelerators": outcome.accelerators,
+        "peak_memory_bytes": outcome.peak_memory,
+    }
+
+
+def _worthwhile(found: Worthwhile) -> dict[str, Any]:
+    best, own = found.best, found.found
+    return {
+        "wanted": dict(found.wanted),
+        "best": {"layout": layout_table(best.layout), "step_time_s": best.step_time},
+        "found": None
+        if own is None
+        else {
+            "layout": layout_table(own.layout),
+            "name": str(own.layout),
+            "step_time_s": own.step_time,
+        },
+        "reason": found.reason,
+        "extra_s": None
+        if found.extra is None
+        else {category.value: seconds for category, seconds in found.extra.items()},
+        "thresholds": [asdict(each) for each in found.thresholds],
+    }
+
+
+def print_explanation(console: Console, record: Record) -> None:
+    """Print the plan, then what each change would do, then what would make another kind win."""
+    print_plan(console, record["plan"])
+    if record["what_if"]:
+        print_heading(console, "What if")
+        _print_changes(console, record)
+    if record["worthwhile"] is not None:
+        _print_worthwhile(console, record["worthwhile"])
+
+
+def _print_changes(console: Console, record: Record) -> None:
+    changes: Sequence[Record] = record["what_if"]
+    print_table(
+        console,
+        [
+            Column(title="change", cells=[plain(each["name"]) for each in changes], justify="left"),
+            Column(title="same layout", cells=[_gain(each["same_layout"]) for each in changes]),
+            Column(title="best layout", cells=[_gain(each["best_layout"]) for each in changes]),
+            Column(
+                title="which is then",
+                cells=[_which(each) for each in changes],
+                justify="left",
+            ),
+        ],
+    )
+    print_text(console, "tokens/s over those of the best layout now", "dim")
+    for each in changes:
+        reason = each["same_layout"].get("reason", "")
+        if reason:
+            print_text(
+                console, f"{plain(each['name'])}: not the same layout: {plain(reason)}", "dim"
+            )
+        for warning in each["warnings"]:
+            print_text(console, f"{plain(each['name'])}: {plain(warning)}", "dim")
+
+
+def _gain(outcome: Record) -> str:
+    return f"x{outcome['speedup']:.3f}" if outcome["layout"] is not None else "-"
+
+
+def _which(each: Record) -> str:
+    best, same = each["best_layout"], each["same_layout"]
+    if best["layout"] is None:
+        return plain(best["reason"])
+    alike = same["layout"] is not None and same["layout"] == best["layout"]
+    return "the same" if alike else plain(best["name"])
+
+
+def _print_worthwhile(console: Console, record: Record) -> None:
+    kind = ", ".join(f"{key} = {value}" for key, value in record["wanted"].items())
+    print_heading(console, f"What would make {kind} worthwhile")
+    print_text(console, plain(record["reason"]))
+    rows: Sequence[Record] = record["thresholds"]
+    print_table(
+        console,
+        [
+            Column(title="lever", cells=[plain(row["name"]) for row in rows], justify="left"),
+            Column(title="wins at", cells=[_threshold(row) for row in rows], justify="left"),
+            Column(title="tried", cells=[f"to x{row['tried']:.4g}" for row in rows]),
+        ],
+    )
+
+
+def _threshold(row: Record) -> str:
+    if row["factor"] is not None:
+        return f"x{row['factor']:.3g} (not yet at x{row['loses_at']:.3g})"
+    return f"not by this alone{': ' + plain(row['reason']) if row['reason'] else ''}"

@@ -1,0 +1,79 @@
+"""Scripts are read as a shell would run them, as far as that can be known."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.launch.flags import parse_flags
+from planner.launch.shell_script import read_script
+from simulator.errors import InputError
+
+
+def arguments(text: str, **given: str) -> list[str]:
+    """Return the arguments of the last command of a script."""
+    return list(read_script(text, "train.sh", given).commands[-1].arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("python train.py --tp 8", ["--tp", "8"]),
+        ("python train.py \\\n  --tp 8 \\\n  --pp 2 # why\n", ["--tp", "8", "--pp", "2"]),
+        ("TP=8\npython train.py --tp $TP", ["--tp", "8"]),
+        ("export TP=${TP:-4}\npython train.py --tp ${TP}", ["--tp", "4"]),
+        ("N=2; G=8\npython train.py --n $((N * $G))", ["--n", "16"]),
+        ("A=(--x 1)\nA+=(--y '2 3')\npython t.py \"${A[@]}\"", ["--x", "1", "--y", "2 3"]),
+        ("A=(--y '2 3')\npython train.py ${A[@]}", ["--y", "2", "3"]),
+        ('A="--x 1 --y"\npython train.py $A', ["--x", "1", "--y"]),
+        ('CMD="python train.py --tp 8"\neval $CMD', ["--tp", "8"]),
+        ('srun bash -c "python train.py --tp 8"', ["--tp", "8"]),
+        ("srun python -u train.py --tp 8", ["--tp", "8"]),
+        ("python train.py --tp $TP", ["--tp", "$TP"]),
+        ("A=(\n  --x 1 # one (of two)\n  # --y 2\n)\npython train.py ${A[@]}", ["--x", "1"]),
+    ],
+)
+def test_words_are_those_of_a_shell(text: str, expected: list[str]) -> None:
+    assert arguments(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ('[[ "$KIND" == "fp8" ]]', "--fp8"),
+        ('[ "$KIND" = bf16 ]', "--other"),
+        ('[[ -z "$NOWHERE" ]] && [ 2 -gt 1 ]', "--fp8"),
+        ('[ $KIND == bf16 ] || [[ -n "$NOWHERE" ]]', "--other"),
+    ],
+)
+def test_a_condition_chooses_its_branch(condition: str, expected: str) -> None:
+    text = (
+        f"KIND=fp8\nif {condition}; then\nA=(--fp8)\nelse\nA=(--other)\nfi\npython t.py ${{A[@]}}"
+    )
+    assert arguments(text) == [expected]
+
+
+def test_what_the_user_sets_stands_in_for_a_variable_and_wins() -> None:
+    assert arguments("TP=1\npython train.py --tp $TP --pp $PP", TP="8", PP="4") == [
+        *("--tp", "8"),
+        *("--pp", "4"),
+    ]
+
+
+def test_a_loop_without_arguments_is_passed_over() -> None:
+    assert arguments("for x in a b; do\n  mkdir $x\ndone\npython train.py --tp 2") == ["--tp", "2"]
+
+
+def test_arguments_that_only_a_run_would_tell_are_refused_by_line() -> None:
+    text = "if [ -f data ]; then\n  A=1\n  python train.py --tp 8\nfi\n"
+    with pytest.raises(InputError, match="line 1: an if whose arguments"):
+        read_script(text, "train.sh", {})
+
+
+def test_a_file_that_a_script_writes_is_kept() -> None:
+    script = read_script('BS=4\ncat <<EOT > "ds.json"\n{"a": $BS}\nEOT\n', "train.sh", {})
+    assert script.written == {"ds.json": '{"a": 4}'}
+
+
+def test_negative_numbers_are_values_and_the_last_flag_counts() -> None:
+    flags = parse_flags(["--a", "-1", "--b=2", "--c", "1", "2", "--a", "3", "-x"])
+    assert flags == {"a": "3", "b": "2", "c": ["1", "2"], "x": True}

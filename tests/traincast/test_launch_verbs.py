@@ -1,0 +1,114 @@
+"""`traincast launch`: from a scenario to files and back, and from example files to a forecast."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from planner.launch import Tool
+from tests.traincast.command_line import run
+from tests.traincast.test_examples import EXAMPLES, example
+
+FILES = EXAMPLES / "launch"
+DENSE = example("llama3-70b-64-h100")
+
+
+def step_time(scenario: Path) -> float:
+    record = run("simulate", scenario, "--json", "-").record
+    seconds: float = record["step"]["step_time_s"]
+    return seconds
+
+
+def test_help_names_every_framework() -> None:
+    for verb in ("export", "import"):
+        text = " ".join(run("launch", verb, "--help").out.replace("│", " ").split())
+        assert [tool for tool in Tool if tool not in text] == []
+
+
+def test_a_script_that_was_written_is_forecast_as_its_scenario(tmp_path: Path) -> None:
+    outcome = run("launch", "export", DENSE, "--tool", "megatron-lm", "--out", tmp_path / "run")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "fill in: DATA_PATH" in outcome.err
+    script, back = tmp_path / "run" / "train.sh", tmp_path / "back.toml"
+    outcome = run("launch", "import", script, "--cluster", "dgx-h100", "--out", back)
+    assert outcome.code == 0
+    assert step_time(back) == step_time(DENSE)
+
+
+def test_a_written_script_stops_until_it_is_filled_in(tmp_path: Path) -> None:
+    run("launch", "export", DENSE, "--tool", "megatron-bridge", "--out", tmp_path)
+    command = ["bash", str(tmp_path / "train.sh")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, "set DATA_PATH in" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "parts"),
+    [
+        ("megatron-gpt-1.3b.sh", [], ["megatron-lm", "next: traincast simulate"]),
+        ("torchtitan-llama3-8b.toml", ["--nodes", "2"], ["torchtitan"]),
+        (
+            "deepspeed-zero3.json",
+            ["--nodes", "2", "--model", "llama3.1-8b", "--seq-length", "4096"],
+            ["deepspeed", "gradient checkpointing is taken as off"],
+        ),
+    ],
+)
+def test_an_example_is_forecast(
+    file: str, options: list[str], parts: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "scenario.toml"
+    command = ("launch", "import", FILES / file, "--cluster", "dgx-h100", *options)
+    outcome = run(*command, "--out", out)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert all(part in outcome.out for part in parts)
+    assert step_time(out) > 0
+
+
+def test_the_layout_of_a_plan_is_launched(tmp_path: Path) -> None:
+    layout = {"tp": 8, "pp": 1, "dp": 8, "micro_batch_size": 1, "schedule": "1f1b"}
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"layouts": [{"rank": 1, "layout": layout}]}))
+    command = ("launch", "export", DENSE, "--tool", "megatron-lm", "--plan", plan)
+    assert run(*command, "--out", tmp_path / "run").code == 0
+    assert "--tensor-model-parallel-size 8" in (tmp_path / "run" / "train.sh").read_text()
+    outcome = run(*command, "--rank", 2)
+    assert (outcome.code, "--rank: has 1 layouts" in outcome.err) == (2, True)
+
+
+def test_a_job_script_has_the_nodes_of_the_run(tmp_path: Path) -> None:
+    site = tmp_path / "site.toml"
+    text = 'partition = "gpu"\nnodes = {}\ngpus_per_node = 8\ntime = "1:00:00"\ngpus = "gres"\n'
+    site.write_text(text.format(8))
+    command = ("launch", "export", DENSE, "--tool", "megatron-lm", "--slurm", site)
+    assert run(*command, "--out", tmp_path / "run").code == 0
+    script = (tmp_path / "run" / "job.sbatch").read_text()
+    for part in ("--nodes=8", "--ntasks-per-node=1", "--gres=gpu:8", "bash train.sh"):
+        assert part in script
+    site.write_text(text.format(4))
+    outcome = run(*command, "--out", tmp_path / "other")
+    assert (outcome.code, "nodes = 8" in outcome.err) == (2, True)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["export", example("lan-local-sgd"), "--tool", "megatron-lm"], "layout.data_parallel"),
+        (["export", DENSE, "--tool", "torchtitan"], "layout.zero_stage = 3"),
+        (["import", FILES / "megatron-gpt-1.3b.sh"], "--cluster PROFILE"),
+        (["import", DENSE, "--cluster", "dgx-h100"], "--tool megatron-lm|"),
+        (["import", FILES / "torchtitan-llama3-8b.toml", "--set", "x"], "must be NAME=VALUE"),
+        (["export", DENSE, "--tool", "megatron"], "did you mean"),
+        (["import", "nowhere.sh", "--cluster", "dgx-h100"], "no such file"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_its_fix(
+    arguments: list[object], message: str, tmp_path: Path
+) -> None:
+    outcome = run("launch", *arguments, "--out", tmp_path / "out.toml")
+    assert (outcome.code, message in outcome.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
