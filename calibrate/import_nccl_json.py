@@ -50,7 +50,8 @@ def _facts(frame: Mapping[str, Any]) -> Facts:
     config = config if isinstance(config, dict) else {}
     threads, gpus = (_positive(config.get(key)) or 1 for key in ("nthreads", "ngpus"))
     listed = config.get("devices")
-    devices = [_device(entry) for entry in listed or [] if isinstance(entry, dict)]
+    listed = listed if isinstance(listed, list) else []
+    devices = [_device(entry) for entry in listed if isinstance(entry, dict)]
     driven = threads * gpus
     every = tuple(
         replace(device, rank=device.rank + i, index=f"{device.index}+{i}")

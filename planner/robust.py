@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from planner.changes import Change, changed
 from planner.error_sources import (
     INTERVAL_END,
-    UNIT_NORMAL,
     ErrorSource,
     error_sources,
     error_table,
     layout_deviation,
 )
+from planner.hypercube import hypercube
 from planner.ranking import renumbered
 from planner.result import Chance, Drawn, PlannedLayout
 from planner.selection import Pool
@@ -98,16 +98,6 @@ def draw(scenario: Scenario, pools: Sequence[Pool], layouts: Sequence[PlannedLay
         origins=origins | {OWN: origin, SHARED: scenario.stack.fit.spread_source},
     )
     return Study(chances=_chances(pools, layouts, logs, narrowed * logs + common), drawn=drawn)
-
-
-def hypercube(random: np.random.Generator, draws: int, columns: int) -> Matrix:
-    """Return unit normal draws, a column each: one from each of `draws` equally likely slices."""
-    found = np.empty((draws, columns))
-    quantile = np.vectorize(UNIT_NORMAL.inv_cdf, otypes=[float])
-    for column in range(columns):
-        slices = random.permutation(draws) + random.random(draws)
-        found[:, column] = quantile(np.clip(slices / draws, np.finfo(float).tiny, None))
-    return found
 
 
 def _redone(

@@ -66,12 +66,13 @@ def compare_intervals(
 ) -> tuple[Interval, ...]:
     """Return the best interval, then those of Young and Daly, each in whole steps.
 
-    None is shorter than the write of a checkpoint beside training takes, nor longer than the run.
+    None is shorter than the write of a checkpoint beside training takes, nor longer than the run
+    or the time between planned stops, which wait for a checkpoint.
     """
     mtbf = 1.0 / fmean(world.hazard.per_second for world in worlds)
     delta, restart = shape.stall, shape.detection + shape.restart
     least = max(1, ceil(shape.write / step_time))
-    most = max(1, round(shape.work / step_time))
+    most = max(1, round(min(shape.work, shape.maintenance_every) / step_time))
 
     def steps_of(seconds: float) -> int:
         return most if seconds == inf else min(most, max(least, round(seconds / step_time)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 
 from simulator.api import Forecaster
 from simulator.cost.host_notes import HOST_COPY
@@ -78,7 +78,8 @@ def checkpoint_times(
     asynchronous one holds training up for size / (ranks that write x PCIe x copy efficiency).
 
     Raises:
-        InputError: neither the scenario nor the profile says how fast storage is.
+        InputError: neither the scenario nor the profile says how fast storage is, or it is so
+            slow that no checkpoint ends.
     """
     per_node = profile.node.accelerators
     ranks = layout.world_size if file.sharded else layout.world_size // layout.dp
@@ -88,13 +89,16 @@ def checkpoint_times(
     one = profile.node.host.storage_bandwidth or inf
     written = min(file.write_bandwidth or inf, writers * one)
     read = min(file.read_bandwidth or file.write_bandwidth or inf, nodes * one)
-    write = size.total / written
+    write, reading = size.total / written, _read_bytes(size, layout) / read
+    if not isfinite(write + reading):
+        key, rule = "run.checkpoint", "its bandwidths are so low that no checkpoint ever ends"
+        raise InputError(Problem(where=where, key=key, rule=rule))
     copied = ranks * profile.node.host.pcie_bandwidth * _copy_efficiency(profile)
     asynchronous = file.mode is CheckpointMode.ASYNC
     return CheckpointTimes(
         stall=size.total / copied if asynchronous else write,
         write=write if asynchronous else 0.0,
-        read=_read_bytes(size, layout) / read,
+        read=reading,
     )
 
 

@@ -24,6 +24,8 @@ from simulator.scenario import Scenario
 
 MOST_STOPS = 10_000
 """Planned stops of a run."""
+_CHECKPOINTS_A_STOP = 10
+"""Where nothing else asks for checkpoints: a planned stop then waits a tenth of its period."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,7 @@ class KnownRun:
 
     steps: int
     shape: RunShape
-    """Its interval is the whole run where the scenario gives none."""
+    """Its interval is what planned stops ask for, or the whole run, if the scenario gives none."""
     size: CheckpointSize
     times: CheckpointTimes | None
     """None where nothing says how fast storage is, and nothing fails: checkpoints are left out."""
@@ -76,7 +78,7 @@ def known_run(
     recovery = recovery_of(run.failures, rates) if run.failures is not None else None
     own = run.checkpoint.overhead
     overhead = own if own is not None or recovery is None else recovery.checkpoint_overhead
-    interval = min(given or steps, steps) * step_time
+    interval = min(given or _unforced_interval(run, steps, step_time), steps) * step_time
     return KnownRun(
         steps=steps,
         shape=RunShape(
@@ -112,6 +114,16 @@ def interval_steps(file: CheckpointFile, step_time: float) -> int | None:
     if file.interval_steps is not None:
         return file.interval_steps
     return None if file.interval is None else ceil(file.interval / step_time)
+
+
+def _unforced_interval(run: RunFile, steps: int, step_time: float) -> int:
+    """Return the steps between checkpoints that no failure asks for.
+
+    Planned stops wait for one, so they ask for some; without them only the end of the run does.
+    """
+    if run.maintenance is None:
+        return steps
+    return max(1, int(run.maintenance.every / _CHECKPOINTS_A_STOP / step_time))
 
 
 def recovery_of(file: FailureFile, rates: list[ReliabilityFile]) -> Recovery:

@@ -109,15 +109,13 @@ def expected_hazard(file: ReliabilityFile, profile: Profile, nodes: int) -> Haza
 
 
 def drawn_hazard(
-    files: Sequence[ReliabilityFile], profile: Profile, nodes: int, rng: np.random.Generator
+    file: ReliabilityFile, profile: Profile, nodes: int, rng: np.random.Generator
 ) -> Hazard:
-    """Return a hazard that fits what was counted: one of the clusters, its rates drawn.
+    """Return a hazard that fits what was counted on a cluster.
 
     Each rate is drawn from its posterior under Jeffreys' prior, a gamma distribution of shape
-    events + 1/2 and scale 1 / exposure (Gelman et al., Bayesian Data Analysis, section 2.6). All
-    clusters are as likely: how far they differ is what is not known of a new one.
+    events + 1/2 and scale 1 / exposure (Gelman et al., Bayesian Data Analysis, section 2.6).
     """
-    file = files[int(rng.integers(len(files)))]
     return _hazard(file, profile, nodes, [rng.gamma(k.events + _JEFFREYS) for k in file.kind])
 
 

@@ -14,6 +14,7 @@ from planner.goodput.interval import expected_stretch
 from planner.goodput.process import play_run
 from planner.goodput.rates import NOTHING_FAILS, Hazard, ReliabilityFile, drawn_hazard
 from planner.goodput.shape import Played, RunShape
+from planner.hypercube import hypercube
 from simulator.errors import InfeasibleError, InputError, Problem
 from simulator.hardware.profile import Profile
 
@@ -25,6 +26,8 @@ MOST_FAILURES = 5e6
 """Failures in all runs together, above which they are not simulated: minutes of computing."""
 _RATE_STREAM = 0
 """Of random numbers; `draws` has its own."""
+_PACE_STREAM = 4
+"""Of what all runs share; `draws` has 1 to 3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +62,19 @@ def draw_worlds(
     """Return the failure rates and the pace of each run.
 
     Pace is log-normal, 1 in the median, with 80 % between 1 / (1 + spread) and 1 + spread, as the
-    interval of a step time. Without `files` nothing fails.
+    interval of a step time. One run has each of as many equally likely slices of it as there are
+    runs, so that quantiles are not those of a lucky sample. All files are as likely: how far they
+    differ is what is not known of a new cluster; they take turns, so that also a few of the runs
+    have as much of each. Without `files` nothing fails.
     """
+    paces = hypercube(np.random.default_rng((seed, 0, _PACE_STREAM)), runs, 1)[:, 0]
     worlds = []
     for number in range(runs):
-        rng = np.random.default_rng((seed, number, _RATE_STREAM))
-        pace = exp(float(rng.standard_normal()) * log1p(spread) / _Z_90)
-        hazard = drawn_hazard(files, profile, nodes, rng) if files else NOTHING_FAILS
+        hazard = NOTHING_FAILS
+        if files:
+            rng = np.random.default_rng((seed, number, _RATE_STREAM))
+            hazard = drawn_hazard(files[number % len(files)], profile, nodes, rng)
+        pace = exp(float(paces[number]) * log1p(spread) / _Z_90)
         worlds.append(World(number=number, hazard=hazard, pace=pace))
     return tuple(worlds)
 

@@ -25,6 +25,7 @@ SECTIONS = {
         "optimizer",
         "sgd_momentum",
         "use_precision_aware_optimizer",
+        "main_grads_dtype",
         "main_params_dtype",
         "exp_avg_dtype",
         "exp_avg_sq_dtype",
@@ -32,6 +33,7 @@ SECTIONS = {
         "optimizer_offload_fraction",
     ),
     "comm_overlap": ("tp_comm_overlap",),
+    "dist": ("use_torch_fsdp2",),
 }
 """Section -> the settings that stand in it; all others are of `model`."""
 OF = {name: section for section, names in SECTIONS.items() for name in names}
@@ -45,6 +47,13 @@ PRECISIONS: dict[str, dict[str, Any]] = {
     "bf16_with_nvfp4_mixed": {"bf16": True, "fp4_format": "e2m1"},
 }
 """Name of a precision -> what it means in Megatron's arguments."""
+CONFIGS = {
+    "num_layers_in_first_pipeline_stage": "decoder_first_pipeline_num_layers",
+    "num_layers_in_last_pipeline_stage": "decoder_last_pipeline_num_layers",
+    "dist.use_megatron_fsdp": "use_megatron_fsdp",
+    "dist.use_torch_fsdp2": "use_torch_fsdp2",
+}
+"""Name in a config -> that of Megatron-LM's argument, where they differ."""
 SHORT = {
     "ms": "train_iters",
     "max_steps": "train_iters",
@@ -58,6 +67,11 @@ SHORT = {
     "vp": "virtual_pipeline_model_parallel_size",
 }
 """Convenience flags of run_recipe.py."""
+WIDE_AGAIN = (
+    "ddp.grad_reduce_in_fp32=false: a named mixed_precision sets it to true again "
+    "(MixedPrecisionConfig.setup); the recipe's own must have grad_reduce_in_fp32 = False"
+)
+"""What is to be known of gradients in bf16."""
 NEEDED = (
     "tensor_model_parallel_size",
     "pipeline_model_parallel_size",
@@ -84,4 +98,5 @@ def spelt(name: str) -> str:
     """Return a setting with its section."""
     if "." in name or name in ("recipe", "mode", "dataset", "mixed_precision"):
         return name
-    return f"{OF.get(name, 'model')}.{name}"
+    own = {argument: config for config, argument in CONFIGS.items() if "." not in config}
+    return f"{OF.get(name, 'model')}.{own.get(name, name)}"

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.launch.bridge_keys import (
+    CONFIGS,
     NEEDED,
     OTHERS,
     PRECISIONS,
     RECIPE_ONLY,
     SHORT,
     STACK,
+    WIDE_AGAIN,
     spelt,
 )
 from planner.launch.bridge_recipes import preset_of_recipe
@@ -50,6 +52,8 @@ def read_bridge(given: Given) -> Draft:
     for name in OTHERS:
         if name not in keys.values:
             keys.notes.append(f"{spelt(name)} is not overridden: taken as off, whatever the recipe")
+    if str(values.get("grad_reduce_in_fp32")).lower() == "false":
+        keys.notes.append(WIDE_AGAIN)
     nodes, gpus = cluster_size(given, *_size(flags, command), where)
     written = set(keys.values)
     spec = load_model(model).spec
@@ -127,7 +131,8 @@ def _values(flags: Mapping[str, Any], words: Iterable[str]) -> dict[str, Any]:
         value = None if text in ("null", "None") else text
         if text.startswith("["):
             value = [part.strip(" '\"") for part in text.strip("[]").split(",")]  # type: ignore[assignment]
-        values[name if known else key] = value
+        plain = name if known else key
+        values[CONFIGS.get(plain, plain)] = value
     values.setdefault("seq_length", values.get("dataset.sequence_length"))
     return values
 

@@ -18,7 +18,7 @@ from planner.launch.records import Launch, LaunchFile, Run, Tool, ToolEntry
 from planner.launch.script import Start, train_script
 from simulator.errors import Problem, UnsupportedError
 from simulator.hardware.accelerator import Dtype
-from simulator.parallel.layout import ContextExchange, Recompute
+from simulator.parallel.layout import ContextExchange, ParallelLayout, Recompute
 from simulator.parallel.numbers import with_dtypes
 from simulator.workload.job import Optimizer
 
@@ -47,7 +47,12 @@ def write_deepspeed(run: Run) -> Launch:
         program=("run_clm.py",),
         groups={"TRAINER_ARGS": [flag_words(n, v, dash="_") for n, v in _trainer(run).items()]},
         fill=fill,
-        comments=("run_clm.py is transformers' examples/pytorch/language-modeling/run_clm.py.",),
+        environment=_ulysses(run.layout),
+        comments=(
+            "run_clm.py is transformers' examples/pytorch/language-modeling/run_clm.py.",
+            "config.json has sizes alone: its rotary base is transformers' default.",
+            "block_size is cut to the tokenizer's model_max_length, with a warning.",
+        ),
     )
     script = train_script(run, start)
     config = json.dumps(config_of(run.model, run.where), indent=_INDENT) + "\n"
@@ -115,7 +120,25 @@ def _config(run: Run) -> dict[str, Any]:
     }
     if layout.cp > 1:
         found["sequence_parallel_size"] = layout.cp
+        # transformers compares it with all ranks times their batch, whatever they share.
+        del found["train_batch_size"]
     return found
+
+
+def _ulysses(layout: ParallelLayout) -> dict[str, str]:
+    """Return what makes the Trainer split sequences: the JSON file alone does not.
+
+    Source: accelerate's guide of sequence parallelism, ParallelismConfig's variables.
+    """
+    if layout.cp == 1:
+        return {}
+    return {
+        "ACCELERATE_USE_PARALLELISM_CONFIG": "true",
+        "PARALLELISM_CONFIG_DP_SHARD_SIZE": str(layout.dp),
+        "PARALLELISM_CONFIG_SP_SIZE": str(layout.cp),
+        "PARALLELISM_CONFIG_SP_BACKEND": "deepspeed",
+        "PARALLELISM_CONFIG_SP_SEQ_LENGTH_IS_VARIABLE": "true",
+    }
 
 
 def _trainer(run: Run) -> dict[str, Any]:

@@ -67,6 +67,10 @@ def read_deepspeed(given: Given) -> Draft:
     keys = Keys(values, where, ignore=given.options.ignore)
     nodes, gpus = cluster_size(given, *launcher_size(command.launcher), where)
     stack = load_stack(given.options.stack or _STACK)
+    stage = str(keys.values.get("zero_optimization.stage", 0))
+    if given.options.stack is None and stage not in map(str, stack.zero_stages):
+        keys.notes.append(f"ZeRO-{stage}: the stack {stack.name} is of others; taken: {_OTHER}")
+        stack = load_stack(_OTHER)
     model = _model(keys, given, {name: tables[name] for name in models}, trainer)
     layout, batch = _layout(keys, nodes * gpus, trainer)
     job = _job(keys, batch, stack, trainer, given)
@@ -124,6 +128,8 @@ def _filled(values: dict[str, Any], trainer: Mapping[str, Any], given: Given) ->
     return {key: value for key, value in found.items() if value != AUTO or key in _NEEDED}
 
 
+_OTHER = "megatron-deepspeed"
+"""The stack of the ZeRO stages that the usual one does not have."""
 _NEEDED = ("train_micro_batch_size_per_gpu", "zero_optimization.stage")
 """Keys whose "auto" must be resolved."""
 

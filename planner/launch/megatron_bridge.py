@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from planner.launch.bridge_keys import OF, PRECISIONS, STACK, spelt
+from planner.launch.bridge_keys import OF, PRECISIONS, STACK, WIDE_AGAIN, spelt
 from planner.launch.bridge_read import read_bridge
 from planner.launch.bridge_recipes import RECIPES, recipe_of
 from planner.launch.comparing import preset_of
+from planner.launch.megatron_checks import refusals
 from planner.launch.megatron_job import JOB_ARGUMENTS, job_settings
-from planner.launch.megatron_layout import LAYOUT_ARGUMENTS, layout_settings
+from planner.launch.megatron_layout import LAYOUT_ARGUMENTS, is_serial, layout_settings
+from planner.launch.megatron_model import model_settings
 from planner.launch.records import Argument, Launch, LaunchFile, Run, Tool, ToolEntry
 from planner.launch.script import Start, train_script
 from simulator.errors import Problem, UnsupportedError
@@ -30,6 +32,14 @@ _DROPPED = (
     "accumulate_allreduce_grads_in_fp32",
     "ckpt_format",
 )
+_RESET = (
+    "virtual_pipeline_model_parallel_size",
+    "pipeline_model_parallel_layout",
+    "recompute_granularity",
+    "recompute_method",
+    "recompute_num_layers",
+)
+"""Settings that a recipe may have, and that are off where the layout does not say them."""
 
 
 def write_bridge(run: Run) -> Launch:
@@ -50,6 +60,7 @@ def write_bridge(run: Run) -> Launch:
                 fix=f"one of: {', '.join(RECIPES)}; or --tool megatron-lm, which takes any sizes",
             )
         )
+    _check(run)
     fill = {"DATA_PATH": "prefix of the tokenised data", "LR": "learning rate"}
     overrides = [f"{key}={_spelt(value)}" for key, value in _overrides(run).items()]
     if run.job.tokens is None:
@@ -67,10 +78,24 @@ def write_bridge(run: Run) -> Launch:
             "OVERRIDES": [[word] for word in overrides],
         },
         fill=fill,
+        environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if is_serial(run) else {},
         comments=("What is not overridden is the recipe's own.",),
     )
     script = LaunchFile(name="train.sh", text=train_script(run, start))
-    return Launch(tool=Tool.MEGATRON_BRIDGE, files=(script,), fill=tuple(fill))
+    narrow = "ddp.grad_reduce_in_fp32=false" in overrides
+    notes = (WIDE_AGAIN,) if narrow else ()
+    return Launch(tool=Tool.MEGATRON_BRIDGE, files=(script,), fill=tuple(fill), notes=notes)
+
+
+def _check(run: Run) -> None:
+    """Raise `UnsupportedError` with all that Megatron-Core itself would refuse."""
+    settings = model_settings(run.model, run.job.seq_length)
+    problems = [
+        Problem(where=run.where, key=spelt(name), rule=f"Megatron-Core: {rule}")
+        for name, rule in refusals(settings | layout_settings(run) | job_settings(run))
+    ]
+    if problems:
+        raise UnsupportedError(*problems)
 
 
 def _overrides(run: Run) -> dict[str, Any]:
@@ -82,10 +107,11 @@ def _overrides(run: Run) -> dict[str, Any]:
         for name, value in settings.items()
         if name not in _DROPPED and value is not None
     }
-    found["model.virtual_pipeline_model_parallel_size"] = settings.get(
-        "virtual_pipeline_model_parallel_size"
-    )
-    found["model.recompute_granularity"] = settings.get("recompute_granularity")
+    found |= {f"model.{name}": settings.get(name) for name in _RESET}
+    # Those of some recipes; Megatron-Core refuses them beside a layout of stages.
+    found |= {f"model.account_for_{end}_in_pipeline_split": False for end in ("embedding", "loss")}
+    if settings.get("use_megatron_fsdp"):
+        found |= {"dist.use_megatron_fsdp": True, "checkpoint.ckpt_format": "fsdp_dtensor"}
     found["dataset.sequence_length"] = run.job.seq_length
     found["ddp.grad_reduce_in_fp32"] = not settings["grad_reduce_in_bf16"]
     found["mixed_precision"] = _precision_name(run.job)

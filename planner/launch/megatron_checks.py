@@ -1,13 +1,22 @@
 """What Megatron-LM itself refuses of its arguments, before it starts.
 
-Each rule restates an assertion of Megatron-LM megatron/training/arguments.py (`validate_args`),
-core 0.16.
+Each rule restates one of Megatron-LM megatron/training/arguments.py (`validate_args`), core 0.16,
+core/transformer/transformer_config.py and core/optimizer/optimizer_config.py (`__post_init__`), or
+core/transformer/moe/moe_layer.py (`forward`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+_CHUNKS = (
+    "num_layers_per_virtual_pipeline_stage",
+    "num_virtual_stages_per_pipeline_rank",
+    "virtual_pipeline_model_parallel_size",
+    "pipeline_model_parallel_layout",
+)
+"""Arguments that give a rank more than one stage; the last one may."""
 
 
 def refusals(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -16,6 +25,7 @@ def refusals(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _numbers(settings)
     yield from _sharding(settings)
     yield from _recompute(settings)
+    yield from _experts(settings)
 
 
 def _on(settings: Mapping[str, Any], name: str) -> bool:
@@ -77,6 +87,10 @@ def _sharding(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     aware = _on(settings, "use_precision_aware_optimizer")
     if _on(settings, "optimizer_cpu_offload") and not aware:
         yield "optimizer_cpu_offload", "needs --use-precision-aware-optimizer"
+    if aware and not shards:
+        yield "use_precision_aware_optimizer", "needs --use-distributed-optimizer"
+    if aware and settings.get("optimizer") not in (None, "adam"):
+        yield "use_precision_aware_optimizer", "needs --optimizer adam"
     if "muon" in str(settings.get("optimizer")) and _on(settings, "use_distributed_optimizer"):
         yield "optimizer", "muon does not run with --use-distributed-optimizer"
     if _on(settings, "use_torch_fsdp2"):
@@ -91,3 +105,37 @@ def _recompute(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     selective = short or settings.get("recompute_granularity") == "selective"
     if selective and _on(settings, "recompute_method"):
         yield "recompute_method", "is not of selective recomputation"
+    modules = settings.get("recompute_modules") or ()
+    if _on(settings, "fp8_format") and settings.get("fp8_recipe") in (None, "delayed"):
+        late = [name for name in ("moe_act", "layernorm") if name in modules]
+        if selective and late:
+            yield "recompute_modules", f"{late[0]} is not recomputed with --fp8-recipe delayed"
+    if _on(settings, "cpu_offloading_num_layers"):
+        if _size(settings, "pipeline_model_parallel_size") > 1:
+            yield "cpu_offloading_num_layers", "does not run with pipeline parallelism"
+        if short or _on(settings, "recompute_granularity"):
+            yield "cpu_offloading_num_layers", "does not run with recomputation"
+
+
+def _experts(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if not _on(settings, "num_experts"):
+        return
+    dispatcher = settings.get("moe_token_dispatcher_type") or "allgather"
+    if _size(settings, "tensor_model_parallel_size") > 1 and not _on(settings, "sequence_parallel"):
+        yield "sequence_parallel", "experts with tensor parallelism need it"
+    shared = _on(settings, "moe_shared_expert_overlap")
+    if shared and _on(settings, "moe_shared_expert_intermediate_size") and dispatcher != "alltoall":
+        yield "moe_shared_expert_overlap", "needs --moe-token-dispatcher-type alltoall"
+    if dispatcher == "flex" and _on(settings, "moe_pad_expert_input_to_capacity"):
+        yield "moe_pad_expert_input_to_capacity", "is not of the flex dispatcher with DeepEP"
+    if _on(settings, "overlap_moe_expert_parallel_comm"):
+        name = "overlap_moe_expert_parallel_comm"
+        if _size(settings, "expert_model_parallel_size") == 1 or dispatcher == "allgather":
+            yield name, "needs expert parallelism and the alltoall or the flex dispatcher"
+        if settings.get("recompute_granularity") == "full":
+            yield name, "does not run with full recomputation"
+        if shared:
+            yield name, "does not run with --moe-shared-expert-overlap"
+        flat = _size(settings, "pipeline_model_parallel_size") == 1
+        if not flat and not any(_on(settings, chunks) for chunks in _CHUNKS):
+            yield name, "needs interleaving where --pipeline-model-parallel-size > 1"

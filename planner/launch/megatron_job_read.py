@@ -135,6 +135,10 @@ def read_stack(keys: Keys, stack: Stack, layout: dict[str, Any]) -> dict[str, An
     dropouts = [keys.real(f"{kind}_dropout", DROPOUT) for kind in ("attention", "hidden")]
     fused = keys.flag("tp_comm_overlap")
     backend = keys.word("attention_backend", _BACKENDS, AttentionKernel.FLASH)
+    flash = keys.flag("use_flash_attn")
+    if keys.take("transformer_impl") == "local" and not flash:
+        # Source: core/models/gpt/gpt_layer_specs.py: its core attention is DotProductAttention.
+        backend = AttentionKernel.UNFUSED
     done: dict[str, tuple[Any, Any]] = {
         "overlap.gradient_reduce": (keys.flag("overlap_grad_reduce"), overlap.gradient_reduce),
         "kernels.fused_loss": (keys.flag("cross_entropy_loss_fusion"), kernels.fused_loss),

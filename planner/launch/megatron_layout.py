@@ -85,6 +85,12 @@ def layout_settings(run: Run) -> dict[str, Any]:
     }
 
 
+def is_serial(run: Run) -> bool:
+    """Return whether kernels must start in the order of their calls (one device connection)."""
+    layout = run.layout
+    return (layout.tp > 1 or layout.cp > 1) and layout.zero_stage <= ZERO_STATES
+
+
 def _stages(run: Run) -> dict[str, Any]:
     layout = run.layout
     split = split_of(run)

@@ -22,6 +22,7 @@ from simulator.parallel.layout import (
 from simulator.workload.model_parts import MAX_LAYERS
 
 _EXCHANGES = {exchange.value: exchange for exchange in ContextExchange}
+_ACCOUNTED = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 _STAGE = re.compile(r"(E?)(t*)(m*)(L?)")
 _REPEATED = re.compile(r"\(([^()]*)\)\*(\d+)|([tmEL])\*(\d+)")
 
@@ -65,15 +66,20 @@ def _replicas(keys: Keys, inner: int, world_size: int) -> int:
 def _read_stages(keys: Keys, layers: int, pp: int) -> dict[str, Any]:
     text = keys.take("pipeline_model_parallel_layout")
     if text is not None:
+        for name in _ACCOUNTED:
+            if keys.flag(name):
+                keys.wrong(name, "cannot be given together with pipeline_model_parallel_layout")
         return _read_notation(keys, str(text), pp)
     each = keys.whole("num_layers_per_virtual_pipeline_stage")
     vpp = keys.whole("num_virtual_stages_per_pipeline_rank")
     vpp = keys.whole("virtual_pipeline_model_parallel_size", vpp)
     if each is not None:
-        if (layers // pp) % each:
-            rule = f"must divide the {layers // pp} layers of a stage"
+        # Source: `validate_args`: embedding and loss are among the layers that are divided.
+        whole = (layers + sum(keys.flag(name) for name in _ACCOUNTED)) // pp
+        if whole % each:
+            rule = f"must divide the {whole} layers of a stage"
             keys.wrong("num_layers_per_virtual_pipeline_stage", rule)
-        vpp = max(layers // pp // each, 1)
+        vpp = max(whole // each, 1)
     stages = pp * (vpp or 1)
     found = {"vpp": vpp} if vpp and vpp > 1 else {}
     split = _uneven(keys, layers, pp, vpp or 1)
@@ -89,8 +95,7 @@ def _uneven(keys: Keys, layers: int, pp: int, vpp: int) -> list[int] | None:
     """
     first = keys.whole("decoder_first_pipeline_num_layers")
     last = keys.whole("decoder_last_pipeline_num_layers")
-    embedding = keys.flag("account_for_embedding_in_pipeline_split")
-    loss = keys.flag("account_for_loss_in_pipeline_split")
+    embedding, loss = (keys.flag(name) for name in _ACCOUNTED)
     if first is None and last is None and not embedding and not loss:
         return None
     if embedding or loss:

@@ -13,7 +13,7 @@ from planner.launch.megatron_checks import refusals
 from planner.launch.megatron_job import JOB_ARGUMENTS, job_settings
 from planner.launch.megatron_job_read import read_job, read_stack
 from planner.launch.megatron_keys import HARMLESS, NOTED
-from planner.launch.megatron_layout import LAYOUT_ARGUMENTS, layout_settings
+from planner.launch.megatron_layout import LAYOUT_ARGUMENTS, is_serial, layout_settings
 from planner.launch.megatron_layout_read import read_layout
 from planner.launch.megatron_model import MODEL_ARGUMENTS, model_settings
 from planner.launch.megatron_model_read import read_model
@@ -23,6 +23,7 @@ from planner.launch.shell_script import Command, read_script
 from planner.launch.sizes import cluster_size
 from planner.launch.tables import is_yaml, read_table
 from simulator.errors import InputError, Problem, UnsupportedError
+from simulator.workload.model import Position
 from simulator.workload.stack import load_stack
 
 _GROUP_SIZE = "microbatch_group_size_per_vp_stage"
@@ -54,6 +55,8 @@ def write_megatron(run: Run) -> Launch:
         job["moe_aux_loss_coeff"] = "$MOE_AUX_LOSS_COEFF"
     fsdp = layout.get("use_megatron_fsdp", False)
     model = model_settings(run.model, run.job.seq_length)
+    if run.model.position is Position.ROPE:
+        model["rotary_base"] = "$ROTARY_BASE"
     _check(run, model | layout | job)
     groups = {
         "MODEL_ARGS": _flags(model),
@@ -67,13 +70,12 @@ def write_megatron(run: Run) -> Launch:
             }
         ),
     }
-    serial = (run.layout.tp > 1 or run.layout.cp > 1) and not fsdp
     start = Start(
         title=f"Megatron-LM: {run.model.name}, {run.layout}",
         program=("pretrain_gpt.py",),
         groups=groups,
         fill=fill,
-        environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if serial else {},
+        environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if is_serial(run) else {},
         comments=("Learning-rate schedule, initialisation and saving are Megatron-LM's defaults.",),
     )
     script = LaunchFile(name="train.sh", text=train_script(run, start))
@@ -101,6 +103,8 @@ def _fill(run: Run) -> dict[str, str]:
         "TOKENIZER_MODEL": "its file or name",
         "LR": "learning rate",
     }
+    if run.model.position is Position.ROPE:
+        fill["ROTARY_BASE"] = "rope_theta of the model; Megatron-LM's default is 10000"
     if run.job.tokens is None:
         fill["TRAIN_ITERS"] = "steps; the scenario has no job.tokens"
     if run.model.moe is not None and run.job.moe.aux_loss:

@@ -90,7 +90,8 @@ def model_settings(model: ModelSpec, seq_length: int) -> dict[str, Any]:
         "disable_bias_linear": not model.mlp_bias,
         "add_qkv_bias": model.attention_bias and not model.mlp_bias,
         "normalization": "RMSNorm" if model.norm is Norm.RMSNORM else "LayerNorm",
-        "qk_layernorm": model.qk_norm is QkNorm.PER_HEAD,
+        # Of latent attention it is the norms of the latents, which the model always has.
+        "qk_layernorm": model.qk_norm is QkNorm.PER_HEAD or model.mla is not None,
         "position_embedding_type": {v: k for k, v in POSITIONS.items()}.get(model.position),
         "max_position_embeddings": positions,
         "mtp_num_layers": model.num_nextn_predict_layers or None,

@@ -53,7 +53,7 @@ def read_model(keys: Keys) -> tuple[dict[str, Any], bool]:
         "position": position.value,
         "max_position_embeddings": int(length),
         "num_nextn_predict_layers": keys.whole("mtp_num_layers", 0, least=0),
-        **_read_norms_and_biases(keys),
+        **_read_norms_and_biases(keys, latent=keys.flag("multi_latent_attention")),
         **_read_attention(keys, layers, hidden),
     }
     if keys.given("num_experts"):
@@ -85,13 +85,17 @@ def _vocabulary(keys: Keys) -> tuple[int, bool]:
     return 1, False
 
 
-def _read_norms_and_biases(keys: Keys) -> dict[str, Any]:
+def _read_norms_and_biases(keys: Keys, *, latent: bool) -> dict[str, Any]:
     norm = keys.word("normalization", _NORMS, Norm.LAYERNORM)
     biased = not keys.flag("disable_bias_linear")
+    per_head = keys.flag("qk_layernorm")
+    if latent and not per_head:
+        keys.notes.append("no qk_layernorm: the forecast has the norms of the latents all the same")
     return {
         "norm": norm.value,
         "norm_bias": norm is Norm.LAYERNORM,
-        "qk_norm": "per-head" if keys.flag("qk_layernorm") else "none",
+        # Of latent attention the flag is about the latents' norms (get_gpt_layer_specs).
+        "qk_norm": "per-head" if per_head and not latent else "none",
         "mlp_bias": biased,
         "attention_bias": keys.flag("add_qkv_bias") or biased,
         "attention_output_bias": biased,

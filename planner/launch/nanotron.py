@@ -43,6 +43,8 @@ def write_nanotron(run: Run) -> Launch:
         "optimizer": _optimizer(run),
         "tokenizer": {"tokenizer_name_or_path": FILL_IN},
         "checkpoints": {"checkpoint_interval": FILL_IN, "checkpoints_path": FILL_IN},
+        # The trainer reads this section without asking whether it is there.
+        "logging": {"log_level": "info", "iteration_step_info_interval": 1},
         "data_stages": [
             {
                 "name": "training",
@@ -96,6 +98,7 @@ def _model(run: Run) -> dict[str, Any]:
         "model_config": {
             kind: True,
             **config,
+            "rope_theta": FILL_IN,
             "hidden_act": model.activation,
             "tie_word_embeddings": model.tie_word_embeddings,
         },
@@ -143,7 +146,14 @@ def _optimizer(run: Run) -> dict[str, Any]:
             "adam_eps": FILL_IN,
             "torch_adam_is_fused": True,
         },
-        "learning_rate_scheduler": {"learning_rate": FILL_IN},
+        # LRSchedulerArgs.__post_init__ refuses a warm-up that has no style.
+        "learning_rate_scheduler": {
+            "learning_rate": FILL_IN,
+            "lr_warmup_steps": FILL_IN,
+            "lr_warmup_style": "linear",
+            "lr_decay_style": "cosine",
+            "min_decay_lr": FILL_IN,
+        },
     }
 
 

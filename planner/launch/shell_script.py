@@ -12,16 +12,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.launch.shell_tests import holds
-from planner.launch.shell_words import Variables, expand, split_words, substitute
+from planner.launch.shell_words import (
+    LONGEST,
+    TooLongError,
+    Variables,
+    expand,
+    split_words,
+    substitute,
+)
 from simulator.errors import InputError, Problem
 
 _ASSIGNMENT = re.compile(r"(?:(?:export|local|readonly|declare)\s+)?([A-Za-z_]\w*)(\+?=)(.*)", re.S)
+_SETS = re.compile(r"(?:^|[\s;&|()])([A-Za-z_]\w*)\+?=(?!=)")
+"""A variable that is set somewhere in a statement that is not followed."""
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _TARGET = re.compile(r"(?<![<0-9&])>\s*(\S+)")
 _ARGUMENT = re.compile(r"(?<!\S)[\"']?--\w")
 _OPENS = {"for": "done", "while": "done", "until": "done", "case": "esac"}
 _FUNCTION = re.compile(r"(?:function\s+)?\w+\s*\(\)\s*\{?")
 _MODULE = re.compile(r"[\w./${}-]*\.py")
+_MOST_JOINED = 2000
+"""Lines of one statement; as each is looked at with all before it, more would take minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +59,18 @@ def read_script(text: str, where: str, given: Mapping[str, str]) -> Script:
     """Return the commands of a script; `given` sets variables that it uses and does not set.
 
     Raises:
-        InputError: arguments stand where only running the script could tell whether they count.
+        InputError: arguments stand where only running the script could tell whether they count,
+            or the script is more than can be followed.
     """
     reader = _Reader(where, given)
-    lines = _joined(text)
-    reader.block(lines)
+    try:
+        reader.block(_joined(text))
+    except (TooLongError, RecursionError) as error:
+        rule = (
+            f"is no launch script: a statement of over {LONGEST:,} characters or "
+            f"{_MOST_JOINED:,} lines, or conditions that nest too deeply"
+        )
+        raise InputError(Problem(where=where, rule=rule)) from error
     return Script(
         commands=tuple(reader.commands),
         written=reader.written,
@@ -79,6 +97,8 @@ def _joined(text: str) -> list[tuple[int, str]]:
                 joint = _uncommented(line).rstrip()
                 line = (joint[:-1] if joint.endswith("\\") else joint) + " " + raw[place]
                 place += 1
+                if len(line) > LONGEST or place - first > _MOST_JOINED:
+                    raise TooLongError
         statements += [(first, part) for part in ([line] if heredoc else _cut(line))]
     return statements
 
@@ -141,6 +161,14 @@ class _Reader:
             rule = f"line {number}: {what} whose arguments only a run of the script can tell"
             fix = "give the arguments on one command line, or take it out"
             raise InputError(Problem(where=self.where, rule=rule, fix=fix))
+        for _, line in lines:
+            self._forget(line)
+
+    def _forget(self, line: str) -> None:
+        """Take what a line sets for unknown: whatever needs its value complains."""
+        for name in _SETS.findall(line):
+            if name not in self.given:
+                self.variables[name] = [f"${name}"]
 
     def _if(self, lines: list[tuple[int, str]]) -> None:
         for number, condition, body in _branches(lines):
@@ -164,6 +192,8 @@ class _Reader:
         command = _command(words)
         if command is not None:
             self.commands.append(command)
+        else:
+            self._forget(line)
 
     def _assign(self, name: str, how: str, value: str) -> None:
         if value.startswith("(") and value.endswith(")"):
@@ -173,6 +203,7 @@ class _Reader:
                 for part in (word.split() if word.startswith("--") else [word])
             ]
         elif "$(" in value.replace("$((", "") or "`" in value:
+            self._forget(f"{name}=")
             return
         else:
             words = [" ".join(expand(split_words(value), self.variables))]

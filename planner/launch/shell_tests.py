@@ -56,6 +56,8 @@ def _test(text: str, variables: Variables) -> bool | None:
 def _words(raw: list[str], variables: Variables) -> bool | None:
     values = [" ".join(expand([word], variables)) for word in raw]
     if len(values) == _ONE and values[0] in ("-z", "-n"):
+        if values[1].strip("${}") in variables:
+            return None
         # An unset variable is empty.
         empty = values[1] == "" or values[1].startswith("$")
         return empty == (values[0] == "-z")

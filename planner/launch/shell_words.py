@@ -30,8 +30,14 @@ _ARITHMETIC: Mapping[type, Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+LONGEST = 128 * 2**10
+"""Characters of one expansion, and words of one array: what Linux hands on (MAX_ARG_STRLEN)."""
 UNSET = re.compile(r"\$\{?(\w+)")
 """A variable that was used and not set."""
+
+
+class TooLongError(Exception):
+    """A word or an array grew beyond `LONGEST`."""
 
 
 def split_words(text: str) -> list[str]:
@@ -68,6 +74,7 @@ def expand(words: Sequence[str], variables: Variables) -> list[str]:
         array = _WHOLE_ARRAY.fullmatch(word)
         if array is not None:
             found += variables.get(array[1], [])
+            _limit(len(found))
             continue
         quoted = word.startswith('"') and word.endswith('"') and len(word) > 1
         filled = substitute(word[1:-1] if quoted else word, variables)
@@ -79,13 +86,24 @@ def expand(words: Sequence[str], variables: Variables) -> list[str]:
 def substitute(text: str, variables: Variables) -> str:
     """Return `text` with its variables, arrays and sums filled in where they are known.
 
+    Raises:
+        TooLongError: more than any shell would hand on.
+
     >>> substitute("$A-${B:-2}-$((A * 3))-$C", {"A": ["4"]})
     '4-2-12-$C'
     """
+    length = 0
 
     def value(match: re.Match[str]) -> str:
+        nonlocal length
+        text = filled(match)
+        length += len(text)
+        _limit(length)
+        return text
+
+    def filled(match: re.Match[str]) -> str:
         if match["sum"] is not None:
-            return _sum(substitute(_named(match["sum"], variables), variables), match[0])
+            return _sum(substitute(_named(match["sum"]), variables), match[0])
         if match["name"] is not None:
             known = variables.get(match["name"])
             empty = known == [""] and match["how"].startswith(":")
@@ -97,17 +115,22 @@ def substitute(text: str, variables: Variables) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def _named(text: str, variables: Variables) -> str:
-    """Return a sum with its bare names, which need no dollar sign, filled in."""
-    bare = r"(?<![$\w{])[A-Za-z_]\w*"
-    return re.sub(bare, lambda m: " ".join(variables.get(m[0], [f"${m[0]}"])), text)
+def _limit(length: int) -> None:
+    if length > LONGEST:
+        raise TooLongError
+
+
+def _named(text: str) -> str:
+    """Return a sum with its bare names, which need no dollar sign, marked as variables."""
+    return re.sub(r"(?<![$\w{])([A-Za-z_]\w*)", r"$\1", text)
 
 
 def _sum(text: str, unknown: str) -> str:
     """Return the value of a sum of whole numbers, or `unknown` where it is not one."""
     try:
         return str(_value(ast.parse(text.replace("/", "//").strip(), mode="eval").body))
-    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+        # The parser of deeply nested text says MemoryError.
         return unknown
 
 

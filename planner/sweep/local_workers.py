@@ -15,6 +15,8 @@ from planner.sweep.row import Outcome, Row
 Forecast = Callable[[Case], tuple[int, Row]]
 _AHEAD = 2
 """Cases handed out for each worker: one that it is at, one that waits."""
+_CHANCES = 2
+"""Workers that a case may kill alone: the first may have been ended by somebody else."""
 _START_SECONDS = 3.0
 """In which workers have read the program; a sweep that is shorter is done without them."""
 
@@ -33,7 +35,7 @@ def local_rows(cases: Iterable[Case], forecast: Forecast, jobs: int) -> Iterator
     """Yield the rows of cases as they are finished.
 
     A worker that dies takes all others down with it. Each of the cases that may have killed it is
-    then forecast alone, and is given up where it kills again; all others go on as before.
+    then forecast alone, and is given up where it kills twice; all others go on as before.
     """
     waiting = deque(cases)
     jobs = min(jobs, len(waiting))
@@ -79,8 +81,10 @@ def _parallel(cases: Iterable[Case], forecast: Forecast, jobs: int) -> Iterator[
 
 def _alone(case: Case, forecast: Forecast, jobs: int) -> tuple[int, Row]:
     """Return the row of a case that has a worker process for itself."""
-    try:
-        (found,) = _parallel([case], forecast, jobs)
-    except BrokenProcessPool:
-        return died(case, 1)
-    return found
+    for _ in range(_CHANCES):
+        try:
+            (found,) = _parallel([case], forecast, jobs)
+        except BrokenProcessPool:
+            continue
+        return found
+    return died(case, _CHANCES)

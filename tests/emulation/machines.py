@@ -25,11 +25,10 @@ CALIBRATED_AT = 200 * MEGABIT
 RATES = (CALIBRATED_AT, 100 * MEGABIT)
 STEP_WORST = 0.10
 ATTEMPTS = 3
-NOISE = STEP_WORST / 2
 """The machine is shared, and its cores vary by 10 to 20 % from minute to minute, also between the
 times that are fitted and the steps that are checked. Single ranks and steps are all measured again
-where a step is off by more than `STEP_WORST`: once, and again only where that step's own repeats
-scatter by more than `NOISE`. The last measurement counts; all are printed."""
+where a step is off by more than `STEP_WORST`, twice at most. The last measurement counts; all are
+printed."""
 _BASE = HERE / "emulated-cpu.toml"
 _LONGEST = 400.0
 """Seconds after which a run that should take one to two minutes has failed."""
@@ -69,7 +68,7 @@ class CheckedSteps:
 
 
 def checked_steps(hosts: int, network: Machine, folder: Path) -> CheckedSteps:
-    """Time single ranks, then their joint steps; all once more where a step is too far off."""
+    """Time single ranks, then their joint steps; all again where a step is too far off."""
     attempts: list[tuple[Check, ...]] = []
     while not attempts or _is_to_be_repeated(attempts):
         out = folder / str(len(attempts))
@@ -79,11 +78,9 @@ def checked_steps(hosts: int, network: Machine, folder: Path) -> CheckedSteps:
 
 
 def _is_to_be_repeated(attempts: Sequence[Sequence[Check]]) -> bool:
-    """Return whether a step is too far off for the first time, or scatters too much itself."""
-    steps = [point for check in attempts[-1] for point in check.points if point.pair is not None]
-    far = [step for step in steps if abs(step.pair.predicted / step.pair.measured - 1) > STEP_WORST]
-    noisy = any((step.record.spread or 0.0) > NOISE for step in far)
-    return bool(far) and (len(attempts) == 1 or (noisy and len(attempts) < ATTEMPTS))
+    """Return whether a step is too far off, and there is a measurement left."""
+    far = max(error for check in attempts[-1] for error in errors_of(check)) > STEP_WORST
+    return far and len(attempts) < ATTEMPTS
 
 
 def _steps_at_all_rates(

@@ -10,7 +10,7 @@ import pytest
 
 from planner import plan
 from planner.error_sources import error_sources, error_table, layout_deviation
-from planner.robust import OWN, REPEATS, SHARED, hypercube, layout_parts
+from planner.robust import OWN, REPEATS, SHARED, layout_parts
 from simulator.aims import LayoutChoice, UncertaintyFile
 from simulator.errors import InputError
 from simulator.hardware.constants import FitRecord, Origin
@@ -115,12 +115,6 @@ def test_a_robust_choice_is_in_order_of_regret() -> None:
     assert regrets == sorted(regrets)
     assert [entry.rank for entry in answer.layouts] == [1, 2]
     assert answer.reason.startswith("least expected regret of the best 2 by step time")
-
-
-def test_a_hypercube_has_one_draw_in_each_slice() -> None:
-    found = hypercube(np.random.default_rng(0), 4, 3)
-    quartiles = np.searchsorted([-0.6745, 0.0, 0.6745], np.sort(found, axis=0))
-    assert quartiles.tolist() == [[0] * 3, [1] * 3, [2] * 3, [3] * 3]
 
 
 def test_parts_of_a_layout_tell_kernels_pipeline_and_data_apart() -> None:

@@ -103,11 +103,23 @@ def test_rates_of_ones_own_are_found_beside_the_scenario(tmp_path: Path) -> None
             '[run.maintenance]\nevery = "1 us"\nlasts = "1 s"',
             "run.maintenance.every: at most 10,000 planned stops",
         ),
+        (
+            '[run.checkpoint]\nwrite_bandwidth = "1e-300 B/s"',
+            "run.checkpoint: its bandwidths are so low that no checkpoint ever ends",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(tmp_path: Path, table: str, said: str) -> None:
     outcome = run("goodput", written(tmp_path, table))
     assert (outcome.code, said in outcome.err, "Traceback" in outcome.err) == (2, True, False)
+
+
+def test_planned_stops_are_made_although_nothing_fails(tmp_path: Path) -> None:
+    record = run(
+        *("goodput", written(tmp_path, '[run.maintenance]\nevery = "100 s"\nlasts = "100 s"')),
+        *("--json", "-"),
+    ).record
+    assert record["run"]["wall_shares"]["maintenance"] == pytest.approx(0.5, abs=0.05)
 
 
 def test_a_plan_has_the_whole_run_of_its_best_layout(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,48 @@ def test_a_written_script_stops_until_it_is_filled_in(tmp_path: Path) -> None:
     command = ["bash", str(tmp_path / "train.sh")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert (done.returncode, "set DATA_PATH in" in done.stderr) == (2, True)
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in pairwise("abcdefghi")
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("config.yaml", BOMB, "is not valid YAML: more than 100,000 values"),
+        ("config.yaml", "a: &a [*a]", "is not valid YAML: more than"),
+        ("config.yaml", "a: &a {b: *a}", "is not valid YAML: more than"),
+        ("ds.json", '{"zero_optimization": {}, "a": 1, "a": 2}', "the key 'a' stands twice"),
+        ("train.sh", "A=(x)\n" + 'A+=("${A[@]}")\n' * 40, "is no launch script"),
+    ],
+)
+def test_a_file_that_is_a_trap_is_refused(name: str, text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    tool = {"config.yaml": "nanotron", "ds.json": "deepspeed"}.get(name, "megatron-lm")
+    options = ["--tool", tool, "--cluster", "dgx-h100", "--out", tmp_path / "out.toml"]
+    outcome = run("launch", "import", tmp_path / name, *options)
+    assert (outcome.code, said in outcome.err, (tmp_path / "out.toml").exists()) == (2, True, False)
+
+
+def test_nothing_is_written_where_one_of_the_files_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "out.toml").mkdir()
+    (tmp_path / "run" / "train.sh").mkdir(parents=True)
+    script = FILES / "megatron-gpt-1.3b.sh"
+    options = ["--cluster", "dgx-h100", "--out", tmp_path / "out.toml"]
+    read = run("launch", "import", script, *options)
+    wrote = run("launch", "export", DENSE, "--tool", "deepspeed", "--out", tmp_path / "run")
+    assert (read.code, wrote.code) == (2, 2)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_file_beside_the_scenario_overwrites_no_input(tmp_path: Path) -> None:
+    script = tmp_path / "out-model.toml"
+    script.write_text((FILES / "megatron-gpt-1.3b.sh").read_text())
+    options = ["--tool", "megatron-lm", "--cluster", "dgx-h100", "--out", tmp_path / "out.toml"]
+    outcome = run("launch", "import", script, *options)
+    assert (outcome.code, "would overwrite an input" in outcome.err) == (2, True)
 
 
 @pytest.mark.parametrize(

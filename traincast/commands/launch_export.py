@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from traincast.commands.launch_tool import TOOL_NAMES, tool_named
-from traincast.commands.output import write
+from traincast.commands.output import check_files, write
 
 if TYPE_CHECKING:
     from planner.launch.records import Launch
@@ -45,7 +45,8 @@ def export_launch(
     loaded = load_scenario(scenario)
     layout = _own_layout(loaded) if plan is None else _planned(plan, rank)
     site = None if slurm is None else read_site(slurm)
-    _write(export(loaded, layout, wanted, site=site), out)
+    inputs = [each for each in (scenario, plan, slurm) if each is not None]
+    _write(export(loaded, layout, wanted, site=site), out, inputs)
 
 
 def _own_layout(scenario: Scenario) -> ParallelLayout:
@@ -82,7 +83,7 @@ def _planned(path: str, rank: int) -> ParallelLayout:
     return parse_record(ParallelLayout, fields, path)
 
 
-def _write(launch: Launch, out: str) -> None:
+def _write(launch: Launch, out: str, inputs: list[str]) -> None:
     from simulator.errors import InputError, Problem
 
     folder = Path(out)
@@ -91,6 +92,7 @@ def _write(launch: Launch, out: str) -> None:
     except OSError as error:
         rule = f"cannot be made: {(error.strerror or '').lower()}"
         raise InputError(Problem(where=out, key="--out", rule=rule)) from error
+    check_files([folder / file.name for file in launch.files], inputs)
     for file in launch.files:
         write(file.text, str(folder / file.name))
         typer.echo(f"wrote {folder / file.name}", err=True)

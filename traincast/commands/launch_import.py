@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traincast.commands.launch_tool import TOOL_NAMES, tool_named
-from traincast.commands.output import STDOUT, check_targets, console, write
+from traincast.commands.output import STDOUT, check_files, check_targets, console, write
 
 if TYPE_CHECKING:
     from planner.launch.records import Imported
@@ -92,6 +92,8 @@ def import_launch(
     texts = [LaunchFile(name=file, text=read_text(file)) for file in files]
     stem = "imported" if out == STDOUT else Path(out).stem
     found = import_files(texts, options, tool=chosen, stem=stem)
+    targets = [_folder(out) / beside.name for beside in found.files]
+    check_files([*targets, *([] if out == STDOUT else [Path(out)])], files)
     for beside in found.files:
         write(beside.text, str(_folder(out) / beside.name))
     write(found.scenario, out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,6 +98,22 @@ def check_targets(source: str, **targets: str | None) -> bool:
             rule = f"would overwrite {user}"
             raise InputError(Problem(key=f"--{name}", found=target, rule=rule, fix="another file"))
     return not wanting
+
+
+def check_files(files: Iterable[Path], inputs: Iterable[str]) -> None:
+    """Raise `InputError` where one of the files to write together is an input or a folder."""
+    given = {_place(path) for path in inputs}
+    problems = [
+        Problem(where=str(file), rule=rule, fix="another --out")
+        for file in files
+        for rule, wrong in (
+            ("would overwrite an input", _place(str(file)) in given),
+            ("cannot be written: is a directory", file.is_dir()),
+        )
+        if wrong
+    ]
+    if problems:
+        raise InputError(*problems)
 
 
 def same_place(one: str, other: str) -> bool:

@@ -129,8 +129,8 @@ def choices(tables: Tables) -> Iterable[str]:
         yield (
             "Problems of which at least three layouts were measured: how much slower than the best "
             "measured layout is the one forecast to be fastest (top 1), and the best of the five "
-            "forecast to be fastest (top 5). Medians are over calm problems: those of which at most "
-            "half of the layouts were measured more than twice slower than forecast."
+            "forecast to be fastest (top 5). Medians are over calm problems: at most half of their "
+            "layouts were measured more than twice slower than forecast."
         )
         header = ["table", "problems", "rank correlation", "top-1 mean", "worst", "top-5 mean"]
         header += ["worst", "calm problems", "top-1 median", "top-5 median"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from planner.goodput.rates import (
     rate_names,
     things,
 )
+from planner.goodput.replicate import draw_worlds
 from simulator.errors import InputError
 from simulator.files import parse_record
 from simulator.hardware.profile import Source
@@ -78,21 +80,26 @@ def test_few_failures_leave_a_wide_rate() -> None:
     rng, profile = np.random.default_rng(0), machine()
 
     def deviation(events: int) -> float:
-        files = [counted((Per.NODE, events, 1000.0, True))]
-        rates = [drawn_hazard(files, profile, 1, rng).per_second for _ in range(4000)]
+        file = counted((Per.NODE, events, 1000.0, True))
+        rates = [drawn_hazard(file, profile, 1, rng).per_second for _ in range(4000)]
         return float(np.std(rates) / np.mean(rates))
 
     assert [deviation(4), deviation(148)] == pytest.approx([4.5**-0.5, 148.5**-0.5], rel=0.06)
 
 
-def test_each_run_has_the_rates_of_one_cluster() -> None:
-    rng, profile = np.random.default_rng(0), machine()
+def test_each_cluster_gives_its_rates_to_as_many_runs() -> None:
     files = [counted((Per.NODE, 10**8, 1e8, True)), counted((Per.NODE, 10**8, 1e9, True))]
-    drawn = {
-        round(drawn_hazard(files, profile, 1, rng).per_second * SECONDS_PER_DAY, 2)
-        for _ in range(50)
-    }
-    assert drawn == {1.0, 0.1}
+    worlds = draw_worlds(files, machine(), 1, 0.2, seed=0, runs=50)
+    drawn = [round(world.hazard.per_second * SECONDS_PER_DAY, 2) for world in worlds]
+    assert [Counter(drawn[:10]), Counter(drawn)] == [{1.0: 5, 0.1: 5}, {1.0: 25, 0.1: 25}]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_runs_have_the_quantiles_of_the_step(seed: int) -> None:
+    """10 %, 50 % and 90 % of the paces are the interval's ends and middle, whatever the seed."""
+    worlds = draw_worlds((), machine(), 1, 0.2, seed=seed, runs=200)
+    found = np.quantile([world.pace for world in worlds], (0.1, 0.5, 0.9))
+    assert found == pytest.approx((1 / 1.2, 1.0, 1.2), rel=0.005)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:

@@ -90,6 +90,12 @@ def test_what_a_run_does_unlike_its_stack_goes_into_a_stack_of_its_own() -> None
             {"layers_per_stage": [5, *[6] * 14, 7]},
         ),
         (
+            # (94 + 2) / 16 = 6 layers a rank, of which embedding and loss are one each.
+            "--num-layers 94 --num-layers-per-virtual-pipeline-stage 1 "
+            "--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split",
+            {"vpp": 6, "layers_per_stage": [0, *[1] * 94, 0]},
+        ),
+        (
             "--decoder-first-pipeline-num-layers 9 --decoder-last-pipeline-num-layers 3",
             {"layers_per_stage": [9, *[6] * 14, 3]},
         ),
@@ -143,6 +149,19 @@ def test_missing_values_can_be_set_by_the_user() -> None:
     assert (model["num_hidden_layers"], model["vocab_size"]) == (32, 50304)
 
 
+@pytest.mark.parametrize(
+    ("flags", "kernel"),
+    [
+        ("--transformer-impl local", "unfused"),
+        ("--transformer-impl local --use-flash-attn", "flash"),
+        ("--transformer-impl transformer_engine", "flash"),
+    ],
+)
+def test_the_local_implementation_keeps_the_scores(flags: str, kernel: str) -> None:
+    stack = imported(GPT3.replace("--fp16", f"--fp16 {flags}"))["imported-stack.toml"]
+    assert stack["kernels"]["attention"] == kernel
+
+
 def test_another_number_of_accelerators_a_node_is_refused() -> None:
     with pytest.raises(InputError, match="dgx-a100-80gb has 8"):
         imported(GPT3.replace("PER_NODE=8", "PER_NODE=4"))
@@ -178,6 +197,21 @@ def test_experts_and_latent_attention_have_their_arguments() -> None:
         "64",
     )
     assert (flags["moe_router_num_groups"], flags["mtp_num_layers"]) == ("8", "1")
+    # Without it Megatron-Core leaves out the norms of the latents.
+    assert flags["qk_layernorm"]
+
+
+def test_norms_of_latents_are_not_norms_of_heads() -> None:
+    latent = "--multi-latent-attention --qk-layernorm --kv-lora-rank 512"
+    latent += " --position-embedding-type rope"
+    model = imported(GPT3.replace("--fp16", f"--fp16 {latent}"))["imported-model.toml"]
+    assert model["mla"]["kv_lora_rank"] == 512
+    assert "qk_norm" not in model
+
+
+def test_a_rotary_base_is_asked_for_where_there_is_one() -> None:
+    assert flags_of(ParallelLayout(dp=16), "llama3.1-8b")["rotary_base"] == "FILL_IN"
+    assert "rotary_base" not in flags_of(ParallelLayout(tp=8, pp=2))
 
 
 def test_uneven_stages_are_spelt_as_a_pipeline_layout() -> None:
@@ -217,7 +251,53 @@ def test_what_megatron_has_no_word_for_is_refused_with_the_nearest(
         ({"mtp_num_layers": 1}, "mtp_num_layers"),
         ({"fp8_format": "hybrid", "fp4_format": "e2m1"}, "fp4_format"),
         ({"train_iters": 1, "train_samples": 1}, "train_samples"),
+        ({"use_precision_aware_optimizer": True}, "use_precision_aware_optimizer"),
+        (
+            {"cpu_offloading_num_layers": 2, "pipeline_model_parallel_size": 2},
+            "cpu_offloading_num_layers",
+        ),
+        (
+            {"cpu_offloading_num_layers": 2, "recompute_granularity": "full"},
+            "cpu_offloading_num_layers",
+        ),
+        (
+            {
+                "fp8_format": "hybrid",
+                "recompute_granularity": "selective",
+                "recompute_modules": ["layernorm"],
+            },
+            "recompute_modules",
+        ),
+        ({"num_experts": 8, "tensor_model_parallel_size": 2}, "sequence_parallel"),
     ],
 )
 def test_a_rule_of_validate_args_is_known(settings: dict[str, Any], name: str) -> None:
     assert [found for found, _ in refusals(settings)] == [name]
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        (
+            {"moe_shared_expert_overlap": True, "moe_shared_expert_intermediate_size": 2048},
+            "moe_shared_expert_overlap",
+        ),
+        ({"moe_pad_expert_input_to_capacity": True}, "moe_pad_expert_input_to_capacity"),
+        (
+            {"overlap_moe_expert_parallel_comm": True, "recompute_granularity": "full"},
+            "overlap_moe_expert_parallel_comm",
+        ),
+        (
+            {"overlap_moe_expert_parallel_comm": True, "moe_shared_expert_overlap": True},
+            "overlap_moe_expert_parallel_comm",
+        ),
+        (
+            {"overlap_moe_expert_parallel_comm": True, "pipeline_model_parallel_size": 2},
+            "overlap_moe_expert_parallel_comm",
+        ),
+    ],
+)
+def test_a_rule_about_experts_is_known(settings: dict[str, Any], name: str) -> None:
+    experts = {"num_experts": 8, "expert_model_parallel_size": 8}
+    dispatched = experts | {"moe_token_dispatcher_type": "flex"}
+    assert [found for found, _ in refusals(dispatched | settings)] == [name]

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from planner.launch import ImportOptions, LaunchFile, Tool, export, import_files
+from planner.launch.shell_script import read_script
 from simulator.errors import InputError, UnsupportedError
-from simulator.parallel.layout import ParallelLayout
+from simulator.parallel.layout import ContextExchange, ParallelLayout
 from tests.planner.launch.runs import scenario_with
 
 OPTIONS = ImportOptions(cluster="dgx-h100", nodes=8)
@@ -208,6 +209,25 @@ deepspeed --num_nodes 8 --num_gpus 8 pretrain_gpt.py --num-layers 24 --hidden-si
     assert table["job"]["stack"].startswith(("megatron-deepspeed", "imported-stack"))
 
 
+def test_a_stage_that_the_usual_stack_has_not_is_forecast_with_another() -> None:
+    config = {"zero_optimization": {"stage": 2}, "bf16": {"enabled": True}}
+    batch = {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}
+    options = {"model": "llama3.1-8b", "seq_length": 4096}
+    table = imported("ds.json", json.dumps(config | batch), **options)
+    assert table["layout"]["zero_stage"] == 2
+    assert table["job"]["stack"].startswith(("megatron-deepspeed", "imported-stack"))
+
+
+def test_the_trainer_is_told_of_split_sequences() -> None:
+    layout = ParallelLayout(dp=4, cp=4, cp_comm_type=ContextExchange.ULYSSES, zero_stage=3)
+    scenario = scenario_with("llama3.1-8b", "deepspeed-zero3", 2, make_vocab_size_divisible_by=1)
+    config, _, script = export(scenario, layout, Tool.DEEPSPEED).files
+    # transformers would compare 64 with 16 ranks x 1 sequence x 16 steps = 256 and stop.
+    assert "train_batch_size" not in json.loads(config.text)
+    assert "export PARALLELISM_CONFIG_SP_SIZE=4\n" in script.text
+    assert "export PARALLELISM_CONFIG_DP_SHARD_SIZE=4\n" in script.text
+
+
 def test_a_nanotron_file_is_its_run() -> None:
     table = imported("config.yaml", NANOTRON, nodes=None)
     assert table["model"] == "llama3.2-1b"
@@ -237,6 +257,10 @@ def test_a_written_nanotron_file_has_nanotrons_tables() -> None:
     assert {"general", "parallelism", "model", "tokenizer", "tokens", "optimizer"} <= set(table)
     assert {"dp", "pp", "tp"} <= set(table["parallelism"])
     assert table["model"]["model_config"]["is_llama_config"] is True
+    # LRSchedulerArgs.__post_init__ raises without it, and the trainer reads `logging` unasked.
+    schedule = table["optimizer"]["learning_rate_scheduler"]
+    assert schedule["lr_warmup_style"] in ("linear", "constant")
+    assert table["logging"]["iteration_step_info_interval"] == 1
     batch = table["tokens"]["micro_batch_size"] * table["tokens"]["batch_accumulation_per_replica"]
     assert batch * table["parallelism"]["dp"] == 64
 
@@ -246,6 +270,41 @@ def test_a_recipe_with_its_overrides_is_a_run() -> None:
     assert table["model"] == "qwen3-30b-a3b"
     assert (table["layout"]["tp"], table["layout"]["dp"], table["layout"]["ep"]) == (2, 32, 8)
     assert (table["job"]["precision"], table["job"]["recipe"]) == ("fp8", "tensorwise")
+
+
+def overrides_of(layout: ParallelLayout, model: str) -> list[str]:
+    """Return the overrides of an exported recipe."""
+    launch = export(scenario_with(model, "megatron-bridge", 2), layout, Tool.MEGATRON_BRIDGE)
+    script = read_script(launch.files[0].text, "train.sh", {})
+    return [word for word in script.commands[-1].arguments if "=" in word]
+
+
+def test_what_a_recipe_sets_of_its_stages_is_put_back() -> None:
+    words = overrides_of(ParallelLayout(pp=2, dp=8, layers_per_stage=(14, 18)), "llama3.1-8b")
+    assert "model.account_for_embedding_in_pipeline_split=false" in words
+    assert "model.account_for_loss_in_pipeline_split=false" in words
+    assert "model.recompute_method=null" in words
+    assert f"model.pipeline_model_parallel_layout=E{'t' * 14}|{'t' * 18}L" in words
+    even = overrides_of(ParallelLayout(pp=2, dp=8), "llama3.1-8b")
+    assert "model.pipeline_model_parallel_layout=null" in even
+
+
+def test_sharded_parameters_of_a_recipe_have_their_checkpoint_format() -> None:
+    words = overrides_of(ParallelLayout(dp=16, zero_stage=3), "llama3.1-8b")
+    assert {"dist.use_megatron_fsdp=true", "checkpoint.ckpt_format=fsdp_dtensor"} <= set(words)
+
+
+def test_gradients_that_a_precision_widens_again_are_told() -> None:
+    scenario = scenario_with("llama3.1-8b", "megatron-bridge", 2, dtypes={"gradient": "bf16"})
+    launch = export(scenario, ParallelLayout(dp=16), Tool.MEGATRON_BRIDGE)
+    assert any("sets it to true again" in note for note in launch.notes)
+
+
+def test_configs_of_a_recipe_have_names_of_their_own() -> None:
+    ends = "model.num_layers_in_first_pipeline_stage=26 model.pipeline_model_parallel_size=2"
+    text = BRIDGE.replace("model.pipeline_model_parallel_size=1", ends)
+    assert text != BRIDGE
+    assert imported("train.sh", text)["layout"]["layers_per_stage"] == [26, 22]
 
 
 def test_what_only_the_recipe_knows_is_asked_for() -> None:

@@ -69,6 +69,43 @@ def test_arguments_that_only_a_run_would_tell_are_refused_by_line() -> None:
         read_script(text, "train.sh", {})
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if [ -f x ]; then TP=8; fi",
+        "while read x; do TP=8; done",
+        "case $1 in 70b) TP=8;; esac",
+        "f() {\n  TP=8\n}",
+        "TP=$(cat tp)",
+        "[ -f x ] && TP=8",
+        "export PP=1 TP=8",
+        'if [ -f x ]; then TP=8; fi; if [ -z "$TP" ]; then TP=2; fi',
+    ],
+)
+def test_a_variable_that_only_a_run_would_tell_is_unknown(line: str) -> None:
+    assert arguments(f"TP=4\n{line}\npython train.py --tp ${{TP:-2}}") == ["--tp", "$TP"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A=xxxxxxxx\n" + 'A="$A$A"\n' * 40,
+        "A=(x)\n" + 'A+=("${A[@]}")\n' * 40,
+        "if [ 1 = 1 ]; then\n" * 1000 + "fi\n" * 1000,
+        "\\\n" * 100_000,
+    ],
+    ids=["word", "array", "nesting", "lines"],
+)
+def test_a_script_that_grows_without_end_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is no launch script: "):
+        read_script(text, "train.sh", {})
+
+
+@pytest.mark.parametrize("text", ["N=$((N+1))\nM=$((N*2))", f"M=$(({'-' * 50_001}1))"])
+def test_a_sum_that_has_no_value_stays_as_it_is(text: str) -> None:
+    assert read_script(text, "train.sh", {}).variables["M"].startswith("$((")
+
+
 def test_a_file_that_a_script_writes_is_kept() -> None:
     script = read_script('BS=4\ncat <<EOT > "ds.json"\n{"a": $BS}\nEOT\n', "train.sh", {})
     assert script.written == {"ds.json": '{"a": 4}'}

@@ -247,10 +247,10 @@ def test_each_broken_rule_is_named_with_the_legal_alternative(
 
 
 def test_every_reason_of_the_layout_itself_is_covered() -> None:
-    # The world size is the cluster's business and memory the planner's; test_saver_checks.py has
-    # recomputation and offload, test_number_checks.py numbers.
+    # The world size is the cluster's business, memory and constraints the planner's;
+    # test_saver_checks.py has recomputation and offload, test_number_checks.py numbers.
     elsewhere = {Reason.WORLD_SIZE, Reason.MEMORY, Reason.RECOMPUTE, Reason.OFFLOAD}
-    elsewhere.add(Reason.NUMBERS)
+    elsewhere |= {Reason.NUMBERS, Reason.CONSTRAINT}
     assert {case[0] for case in ILLEGAL} == set(Reason) - elsewhere
 
 
