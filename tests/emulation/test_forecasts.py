@@ -12,6 +12,7 @@ from tests.emulation.machines import (
     HERE,
     MEGABIT,
     RATES,
+    STEP_WORST,
     CheckedSteps,
     Machine,
     checked,
@@ -24,9 +25,8 @@ from tests.emulation.machines import (
 STEPS = 7 + 5
 """On two hosts and on four."""
 STEP_MEDIAN = 0.06
-STEP_WORST = 0.20
-"""What holds on a machine that others use too. docs/background/calibration.md has what was
-measured, and what keeps tensor parallelism from 10 %."""
+"""With `STEP_WORST` what holds on a machine that others use too. docs/background/calibration.md has
+what was measured, and what keeps tensor parallelism from 10 %."""
 COLLECTIVE_MEDIAN = 0.05
 
 pytestmark = pytest.mark.alone
