@@ -27,7 +27,8 @@ STEP_WORST = 0.20
 ATTEMPTS = 2
 """The machine is shared, and its cores vary by 10 to 20 % from minute to minute, also between the
 times that are fitted and the steps that are checked. Single ranks and steps are all measured again
-where a step is off by more than `STEP_WORST`, once. The last measurement counts; all are printed."""
+where a step is off by more than `STEP_WORST`, once. The last measurement counts, and all are
+printed."""
 _BASE = HERE / "emulated-cpu.toml"
 _LONGEST = 400.0
 """Seconds after which a run that should take one to two minutes has failed."""
