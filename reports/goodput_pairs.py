@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from reports.quantities import counted, number, percent, plain, seconds
-from simulator.units import GB
+from simulator.units import GB, JOULES_PER_MWH, TERA
 
 Record = Mapping[str, Any]
-_KILO, _JOULES_PER_MWH = 1e3, 3.6e9
-_TERABYTE = 1e12
+_KILO = 1e3
 
 
 def checkpoint_pairs(checkpoint: Record) -> list[tuple[str, str]]:
@@ -35,7 +34,7 @@ def checkpoint_pairs(checkpoint: Record) -> list[tuple[str, str]]:
         ),
         (
             "kept",
-            f"{checkpoint['kept']:,}: {number(checkpoint['stored_bytes'] / _TERABYTE)} TB",
+            f"{checkpoint['kept']:,}: {number(checkpoint['stored_bytes'] / TERA)} TB",
         ),
     ]
 
@@ -73,10 +72,10 @@ def energy_pairs(energy: Record) -> list[tuple[str, str]]:
             f"{number(watts / _KILO, 3)} kW a node that trains, "
             f"{number(energy['accelerator_share_w'], 3)} W an accelerator's share",
         ),
-        ("machines", _between(energy["machines_j"], _JOULES_PER_MWH, "MWh")),
+        ("machines", _between(energy["machines_j"], JOULES_PER_MWH, "MWh")),
     ]
     if energy["site_j"] is not None:
-        pairs.append(("with cooling", _between(energy["site_j"], _JOULES_PER_MWH, "MWh")))
+        pairs.append(("with cooling", _between(energy["site_j"], JOULES_PER_MWH, "MWh")))
     if energy["co2_kg"] is not None:
         pairs.append(("CO2-equivalent", _between(energy["co2_kg"], _KILO, "t")))
     return pairs
@@ -87,7 +86,7 @@ def data_pairs(data: Record) -> list[tuple[str, str]]:
     pairs = [
         (
             "data",
-            f"{number(data['total_bytes'] / _TERABYTE, 3)} TB at {data['bytes_per_token']:g} bytes "
+            f"{number(data['total_bytes'] / TERA, 3)} TB at {data['bytes_per_token']:g} bytes "
             f"a token; {number(data['samples_per_second'])} samples/s, "
             f"{number(data['read_rate'] / GB, 3)} GB/s from storage",
         )

@@ -19,8 +19,6 @@ from simulator.results import StepResult
 from simulator.scenario import Scenario
 
 Record = Mapping[str, Any]
-_KILO, _JOULES_PER_MWH = 1e3, 3.6e9
-_TERABYTE = 1e12
 CAUSE_WORDS = {
     "useful": "steps that count",
     "checkpoint": "waiting for checkpoints",

@@ -23,15 +23,12 @@ from planner.launch.keys import Keys
 from planner.launch.megatron_job_read import read_job, read_stack
 from planner.launch.megatron_keys import HARMLESS, NOTED
 from planner.launch.megatron_layout_read import read_layout
-from planner.launch.records import Draft, Given
+from planner.launch.records import BF16_BYTES, Draft, Given
 from planner.launch.shell_script import Command, read_script
 from planner.launch.sizes import cluster_size
 from simulator.errors import InputError, Problem
 from simulator.workload.load import load_model
 from simulator.workload.stack import Stack, load_stack
-
-_NARROW = 2.0
-"""Bytes of a gradient in bf16."""
 
 
 def read_bridge(given: Given) -> Draft:
@@ -152,7 +149,7 @@ def _precise(values: dict[str, Any]) -> dict[str, Any]:
         found["grad_reduce_in_bf16"] = str(wide).lower() == "false"
     elif STACK:
         usual = load_stack(STACK).numerics.gradient_bytes
-        found["grad_reduce_in_bf16"] = usual == _NARROW
+        found["grad_reduce_in_bf16"] = usual == BF16_BYTES
     return {**precision, **found}
 
 

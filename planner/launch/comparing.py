@@ -17,7 +17,7 @@ from simulator.workload.model import ModelSpec
 
 PADDED = "job.padded vocabulary"
 """A difference that not every tool can be told away."""
-_NAMES = ("name", "source", "published_parameters", "published_active_parameters")
+DESCRIPTION = ("name", "source", "published_parameters", "published_active_parameters")
 """Of a model: they change no forecast."""
 
 
@@ -35,7 +35,7 @@ def differences(run: Run, other: Run) -> Iterator[tuple[str, Any, Any]]:
 
 def plain_model(model: ModelSpec) -> dict[str, Any]:
     """Return a model's fields without its names; all kinds of GELU are one."""
-    fields = {key: value for key, value in model.model_dump().items() if key not in _NAMES}
+    fields = {key: value for key, value in model.model_dump().items() if key not in DESCRIPTION}
     if model.activation.startswith("gelu"):
         fields["activation"] = "gelu"
     if model.learned_positions is None and fields["position"] == "learned":

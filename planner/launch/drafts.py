@@ -8,7 +8,7 @@ from typing import Any
 
 import tomlkit
 
-from planner.launch.comparing import preset_of
+from planner.launch.comparing import DESCRIPTION, preset_of
 from planner.launch.records import Draft, LaunchFile, Run
 from simulator.files import parse_record
 from simulator.parallel.layout import ParallelLayout
@@ -17,8 +17,6 @@ from simulator.workload.load import load_model
 from simulator.workload.model import ModelSpec
 from simulator.workload.model_file import parse_model
 from simulator.workload.stack import STACK_FOLDER, Stack, load_stack
-
-_NAMES = ("name", "source", "published_parameters", "published_active_parameters")
 
 
 def run_of(draft: Draft, where: str, name: str = "imported") -> Run:
@@ -83,7 +81,7 @@ def _model_text(model: ModelSpec) -> str:
     if model.mla is not None:
         # Latent attention gives both; model files leave them out.
         del fields["head_dim"], fields["num_key_value_heads"]
-    return _toml({name: value for name, value in fields.items() if name not in _NAMES[2:]})
+    return _toml({name: value for name, value in fields.items() if name not in DESCRIPTION[2:]})
 
 
 def _stack_text(draft: Draft, name: str) -> str:

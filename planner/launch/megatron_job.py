@@ -9,15 +9,13 @@ from __future__ import annotations
 from math import ceil
 from typing import Any
 
-from planner.launch.records import Argument, Run
+from planner.launch.records import BF16_BYTES, Argument, Run
 from simulator.hardware.accelerator import Dtype
 from simulator.parallel.numbers import with_dtypes
 from simulator.workload.job import Dispatcher, Optimizer, Recipe, TrainingJob
 from simulator.workload.stack import Stack
 from simulator.workload.stack_choices import AttentionKernel
 
-_NARROW = 2.0
-"""Bytes of a gradient in bf16."""
 DROPOUT = 0.1
 """Megatron-LM's default of attention and hidden dropout."""
 JOB_ARGUMENTS = (
@@ -100,9 +98,9 @@ def _optimizer(run: Run) -> dict[str, Any]:
         "optimizer": "sgd" if plain else name,
         "sgd_momentum": "0.0" if job.optimizer is Optimizer.SGD else None,
         "grad_reduce_in_bf16": job.precision is not Dtype.FP16
-        and numerics.gradient_bytes == _NARROW,
+        and numerics.gradient_bytes == BF16_BYTES,
         "accumulate_allreduce_grads_in_fp32": job.precision is Dtype.FP16
-        and numerics.gradient_bytes > _NARROW,
+        and numerics.gradient_bytes > BF16_BYTES,
         "ckpt_format": "torch" if name == "muon" else None,
         "use_precision_aware_optimizer": aware or run.layout.optimizer_offload > 0,
         "main_params_dtype": dtypes.master.value if dtypes.master else None,

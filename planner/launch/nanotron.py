@@ -16,6 +16,7 @@ from planner.launch.keys import FILL_IN
 from planner.launch.nanotron_keys import DTYPES, ENGINES, MODEL, SETTINGS
 from planner.launch.nanotron_read import read_nanotron
 from planner.launch.records import (
+    BF16_BYTES,
     Argument,
     Launch,
     LaunchFile,
@@ -28,9 +29,6 @@ from planner.launch.tables import is_yaml
 from simulator.parallel.layout import Recompute
 from simulator.parallel.numbers import with_dtypes
 from simulator.workload.job import Optimizer
-
-_NARROW = 2.0
-"""Bytes of a gradient in bf16."""
 
 
 def write_nanotron(run: Run) -> Launch:
@@ -133,7 +131,7 @@ def _tokens(run: Run) -> dict[str, Any]:
 
 def _optimizer(run: Run) -> dict[str, Any]:
     names = {Optimizer.ADAM: "adamW", Optimizer.SGD: "sgd"}
-    wide = with_dtypes(run.stack, run.job).numerics.gradient_bytes > _NARROW
+    wide = with_dtypes(run.stack, run.job).numerics.gradient_bytes > BF16_BYTES
     return {
         "zero_stage": run.layout.zero_stage,
         "accumulate_grad_in_fp32": wide,

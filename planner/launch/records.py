@@ -12,6 +12,9 @@ from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
 
+BF16_BYTES = 2.0
+"""Of a gradient in bf16."""
+
 
 class Tool(StrEnum):
     """A framework whose launch files are written and read."""
