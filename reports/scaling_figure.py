@@ -29,6 +29,8 @@ _LABELS = {
     Quantity.MFU: "MFU",
     Quantity.DAYS: "days for all tokens",
     Quantity.COST: "cost of all tokens",
+    Quantity.RUN_DAYS: "days of the whole run, 10th to 90th percentile",
+    Quantity.RUN_COST: "cost of the whole run, in step with its days",
 }
 
 
@@ -116,6 +118,10 @@ def _ends(row: Row, shown: Quantity) -> tuple[float, float, float] | None:
             return value, value * step / high, value * step / low
         case Quantity.STEP_TIME | Quantity.DAYS | Quantity.COST:
             return value, value * low / step, value * high / step
+        case Quantity.RUN_DAYS | Quantity.RUN_COST:
+            days = row.run_days_p10, row.run_days_p50, row.run_days_p90
+            least, middle, most = (one for one in days if one is not None)
+            return value, value * least / middle, value * most / middle
         case _:
             assert_never(shown)
 

@@ -14,6 +14,7 @@ from reports.table import Column, print_heading, print_table, print_text
 
 _HINT = "all columns: --csv, --json or a wider terminal"
 _NONE = ""
+_NO_FORECAST, _NO_RUN = "Without a forecast", "Without a whole run"
 _REASONS = 10
 """Rows without a forecast whose reason is printed."""
 
@@ -43,13 +44,15 @@ def forecast_columns(rows: Sequence[Record]) -> list[Column]:
         _column(rows, "step s", "step_time_s", aligned),
         Column(title="80 % interval", cells=_intervals(rows), rank=4),
         _column(rows, "tokens/s", "tokens_per_s", lambda values: [f"{v:,.0f}" for v in values]),
-        _column(rows, "MFU", "mfu", lambda values: [percent(v) for v in values]),
+        _column(rows, "MFU", "mfu", _percents),
         _column(
             rows, "GiB", "peak_memory_bytes", lambda values: [gibibytes(v) for v in values], rank=7
         ),
         _column(rows, "days", "days", aligned),
         _column(rows, "GPU-hours", "accelerator_hours", _whole, rank=5),
         _column(rows, _cost_title(rows), "cost", _whole, rank=3),
+        _column(rows, "run days", "run_days_p50", aligned, rank=2),
+        _column(rows, "goodput", "run_goodput", _percents, rank=1),
         Column(title="outcome", cells=outcomes, justify="left"),
     ]
     return [column for column in columns if any(column.cells)]
@@ -78,6 +81,10 @@ def _intervals(rows: Sequence[Record]) -> list[str]:
 
 def _whole(values: list[float]) -> list[str]:
     return [number(value) for value in values]
+
+
+def _percents(values: list[float]) -> list[str]:
+    return [percent(value) for value in values]
 
 
 def _cost_title(rows: Sequence[Record]) -> str:
@@ -119,16 +126,16 @@ def value_text(value: Any) -> str:
 
 
 def _print_reasons(console: Console, rows: Sequence[Record]) -> None:
-    """Print why rows have no forecast, the same reason once."""
-    reasons: dict[str, list[int]] = {}
+    """Print why rows have no forecast, or no whole run; the same reason once."""
+    without: dict[str, dict[str, list[int]]] = {}
     for place, row in enumerate(rows, start=1):
         if row["reason"]:
-            reasons.setdefault(row["reason"], []).append(place)
-    if not reasons:
-        return
-    print_heading(console, "Without a forecast")
-    for reason, places in list(reasons.items())[:_REASONS]:
-        for text in f"#{', #'.join(map(str, places))}: {reason}".splitlines():
-            print_text(console, plain(text))
-    if len(reasons) > _REASONS:
-        print_text(console, f"and {len(reasons) - _REASONS} more reasons: --json")
+            heading = _NO_RUN if row["outcome"] == Outcome.OK else _NO_FORECAST
+            without.setdefault(heading, {}).setdefault(row["reason"], []).append(place)
+    for heading, reasons in without.items():
+        print_heading(console, heading)
+        for reason, places in list(reasons.items())[:_REASONS]:
+            for text in f"#{', #'.join(map(str, places))}: {reason}".splitlines():
+                print_text(console, plain(text))
+        if len(reasons) > _REASONS:
+            print_text(console, f"and {len(reasons) - _REASONS} more reasons: --json")

@@ -14,9 +14,8 @@ from simulator.hardware.profile import Price
 from simulator.results import Breakdown
 from simulator.run_file import EnergyFile, RunFile
 from simulator.scenario import Scenario
-from simulator.units import SECONDS_PER_HOUR
+from simulator.units import JOULES_PER_KWH, SECONDS_PER_HOUR
 
-JOULES_PER_KWH = 3.6e6
 _GRAMS_PER_KG = 1e3
 _BUSY = (Cause.USEFUL, Cause.LOST, Cause.DEGRADED)
 _POLLING = (Cause.CHECKPOINT, Cause.DETECTION)

@@ -21,6 +21,10 @@ COMPARED = (
     "days",
     "accelerator_hours",
     "cost",
+    "run_days_p50",
+    "run_cost",
+    "run_energy_kwh",
+    "run_co2_kg",
 )
 """Columns of a row that have a difference and a ratio."""
 

@@ -13,6 +13,7 @@ from planner.sweep.cases import Case
 from planner.sweep.identity import check_place
 from planner.sweep.row import Outcome, Row
 from planner.sweep.sweep_file import Method
+from planner.sweep.whole_run import with_whole_run
 from planner.tables import layout_table
 from planner.variants import varied_scenario
 from simulator.api import Forecaster
@@ -72,16 +73,15 @@ def _planned(scenario: Scenario, found: Plan) -> Row:
     """Return the row of a plan's first layout."""
     if not found.layouts:
         return _none_fits(scenario, found)
-    row = _numbers(found.layouts[0], found.run)
-    return _asked(
-        varied_scenario(scenario, found.layouts[0].varied),
-        Row(
-            outcome=Outcome.OK,
-            memory_capacity_bytes=found.memory_capacity,
-            warnings=found.warnings,
-            **row,
-        ),
+    best = found.layouts[0]
+    varied = varied_scenario(scenario, best.varied)
+    row = Row(
+        outcome=Outcome.OK,
+        memory_capacity_bytes=found.memory_capacity,
+        warnings=found.warnings,
+        **_numbers(best, found.run),
     )
+    return _asked(varied, with_whole_run(row, varied, best.layout, best))
 
 
 def _none_fits(scenario: Scenario, found: Plan) -> Row:
@@ -128,7 +128,7 @@ def _stepped(
         warnings=result.provenance.warnings,
         **_numbers(entry, run),
     )
-    return _asked(scenario, row)
+    return _asked(scenario, with_whole_run(row, scenario, layout, result))
 
 
 def _numbers(entry: PlannedLayout, run: RunTotals | None) -> dict[str, Any]:

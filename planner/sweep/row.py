@@ -72,6 +72,23 @@ class Row(FileRecord):
     cost: float | None = None
     """Empty where the profile has no price."""
     currency: str = ""
+    run_days_p10: float | None = None
+    """Of the whole run with failures and checkpoints, as `traincast goodput` simulates it, where
+    the scenario has a `[run]` table; as the rest that begins with `run_`. Tenth percentile."""
+    run_days_p50: float | None = None
+    """Median."""
+    run_days_p90: float | None = None
+    """Ninetieth percentile."""
+    run_goodput: float | None = None
+    """Useful step time over wall time, median, as the rest."""
+    run_accelerator_hours: float | None = None
+    """Of the cluster and its spares."""
+    run_cost: float | None = None
+    """Empty where the profile has no price."""
+    run_energy_kwh: float | None = None
+    """With cooling, where the run table has a PUE."""
+    run_co2_kg: float | None = None
+    """CO2-equivalent; empty without a grid intensity."""
     warnings: tuple[str, ...] = ()
     traincast: str = ""
     """Version."""

@@ -44,6 +44,10 @@ class Quantity(StrEnum):
     """For `job.tokens`."""
     COST = "cost"
     """For `job.tokens`; the profile has to have a price."""
+    RUN_DAYS = "run_days_p50"
+    """With failures and checkpoints; the scenario has to have a `[run]` table."""
+    RUN_COST = "run_cost"
+    """The same, and the profile has to have a price."""
 
 
 class SweepTable(FileRecord):

@@ -11,11 +11,11 @@ from pathlib import Path
 from pydantic import Field
 
 from planner.goodput import RunPlan
-from planner.goodput.bill import JOULES_PER_KWH, times
+from planner.goodput.bill import times
 from planner.goodput.replicate import Quantiles
 from reports.quantities import number, percent, signed_percent
 from simulator.files import FileRecord, read_record
-from simulator.units import SECONDS_PER_DAY
+from simulator.units import JOULES_PER_KWH, SECONDS_PER_DAY
 from traincast.docs.blocks import fill_block
 from traincast.docs.markdown import table
 from traincast.forecasts import plan_run
