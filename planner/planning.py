@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.answer import Outcome, answer
 from planner.budget import Budget
 from planner.collection import uncollected
+from planner.layout_map import layout_map
 from planner.objectives import objective_problems
 from planner.pareto import front_of
 from planner.pools import pool_of
@@ -21,7 +23,7 @@ from simulator.scenario import Scenario
 
 
 @uncollected()
-def plan(scenario: Scenario, *, progress: Progress | None = None) -> Plan:
+def plan(scenario: Scenario, *, progress: Progress | None = None, mapped: bool = False) -> Plan:
     """Return the best layouts of a scenario, how they were found and why others were not taken.
 
     Legal layouts within the memory limit are searched by the estimate of the objective, over all
@@ -30,7 +32,8 @@ def plan(scenario: Scenario, *, progress: Progress | None = None) -> Plan:
     are ranked by what is known of them, ties by step time, then by the layout. For a robust choice
     the first few are compared under draws of the uncertain constants. `progress` is told how many
     layouts are settled, of how many. The same scenario gives the same plan; one that is cut short
-    by `search.time_limit` says how much better any other layout could be.
+    by `search.time_limit` says how much better any other layout could be. If `mapped` it also has
+    the best layout of every tp and pp, which takes more estimates.
 
     Raises:
         InputError: the search table contradicts itself, or wants what the scenario lacks.
@@ -48,7 +51,11 @@ def plan(scenario: Scenario, *, progress: Progress | None = None) -> Plan:
     layouts, drawn = compared(scenario, pools, layouts)
     front = front_of(pools, search.pareto) if search.pareto and selected.best else None
     outcome = Outcome(pools=pools, selected=selected, layouts=layouts, drawn=drawn, front=front)
-    return answer(scenario, outcome)
+    found = answer(scenario, outcome)
+    if not mapped:
+        return found
+    pool = outcome.pool_of(layouts[0]) if layouts else pools[0]
+    return replace(found, cells=layout_map(pool, budget))
 
 
 class _Bar:

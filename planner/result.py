@@ -158,6 +158,33 @@ class Searched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MapBest:
+    """The fitting layout of a cell with the least estimated step time."""
+
+    layout: ParallelLayout
+    step_time: float
+    """Seconds, without contention."""
+    low: float
+    high: float
+    """Ends of the 80 % interval, seconds."""
+    peak_memory: float
+    """Reserved bytes of the fullest stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapCell:
+    """All layouts of one tp and pp."""
+
+    tp: int
+    pp: int
+    considered: int
+    best: MapBest | None
+    """None where no layout is legal and fits."""
+    reasons: Mapping[Reason, int]
+    """Why layouts of the cell are refused, and how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunTotals:
     """The whole run on the best layout, at its step time and without failures."""
 
@@ -216,6 +243,9 @@ class Plan:
     """None where the search table asks for none."""
     drawn: Drawn | None = None
     """None where the constants were not drawn."""
+    cells: tuple[MapCell, ...] | None = None
+    """The best layout of each tp and pp of the first layout's job and cluster, by the estimate;
+    None where it was not asked for."""
     warnings: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     provenance: Provenance

@@ -42,6 +42,13 @@ class Branch(NamedTuple):
 _LEAF = Branch(open=(), legal=1, rejected={})
 
 
+class Counts(NamedTuple):
+    """Layouts of one part of a space."""
+
+    legal: int
+    rejected: Mapping[Reason, int]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Space:
     """The layouts of a scenario, and those that break a rule.
@@ -59,6 +66,8 @@ class Space:
     rejected: Mapping[Reason, int]
     examples: Mapping[Reason, Problem]
     """For each reason the first case met, with its legal alternatives."""
+    by_size: Mapping[tuple[int, int], Counts]
+    """The counts of each tp and pp, whatever cp and dp are."""
 
     @property
     def considered(self) -> int:
@@ -134,11 +143,13 @@ class _Walk:
         sizes = tensor_sizes(self.scenario), depths(self.scenario), search.cp
         if prod(map(len, sizes)) > MAX_STEPS:
             raise InputError(too_many(self.scenario, MAX_STEPS))
-        meshes = [self._mesh(tp, pp, cp) for tp, pp, cp in product(*sizes)]
+        walked = {(tp, pp, cp): self._mesh(tp, pp, cp) for tp, pp, cp in product(*sizes)}
+        meshes = list(walked.values())
         found = Space(
             meshes=tuple(mesh for mesh in meshes if mesh.legal),
             rejected=_added(mesh.rejected for mesh in meshes),
             examples=self.examples,
+            by_size=_by_size(walked),
         )
         if not found.considered:
             raise InputError(contradiction(self.scenario))
@@ -205,6 +216,16 @@ class _Walk:
             return {}
         self.examples.setdefault(broken.reason, broken.problem)
         return {broken.reason: count}
+
+
+def _by_size(meshes: Mapping[tuple[int, int, int], Branch]) -> dict[tuple[int, int], Counts]:
+    together: dict[tuple[int, int], list[Branch]] = {}
+    for (tp, pp, _), mesh in meshes.items():
+        together.setdefault((tp, pp), []).append(mesh)
+    return {
+        size: Counts(sum(mesh.legal for mesh in parts), _added(mesh.rejected for mesh in parts))
+        for size, parts in together.items()
+    }
 
 
 def _closed(rejected: Mapping[Reason, int]) -> Branch:

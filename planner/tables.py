@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from planner.result import Front, NearMiss, Plan, PlannedLayout, Remedy
+from planner.result import Front, MapCell, NearMiss, Plan, PlannedLayout, Remedy
 from planner.variants import Varied
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import Category
@@ -45,6 +45,7 @@ def plan_table(plan: Plan) -> dict[str, Any]:
         "beyond": plan.beyond,
         "pareto": None if plan.front is None else _front_entry(plan.front),
         "drawn": None if plan.drawn is None else asdict(plan.drawn),
+        "map": None if plan.cells is None else {"cells": [_cell_entry(c) for c in plan.cells]},
         "warnings": list(plan.warnings),
         "assumptions": list(plan.assumptions),
         "provenance": {**asdict(plan.provenance), "warnings": list(plan.provenance.warnings)},
@@ -82,10 +83,29 @@ def layout_table(layout: ParallelLayout) -> dict[str, Any]:
     return {**table, **experts, "schedule": layout.effective_schedule.value}
 
 
+def _cell_entry(cell: MapCell) -> dict[str, Any]:
+    best = cell.best and {
+        "layout": layout_table(cell.best.layout),
+        "name": str(cell.best.layout),
+        "step_time_s": cell.best.step_time,
+        "low_s": cell.best.low,
+        "high_s": cell.best.high,
+        "peak_memory_bytes": cell.best.peak_memory,
+    }
+    return {
+        "tp": cell.tp,
+        "pp": cell.pp,
+        "considered": cell.considered,
+        "best": best,
+        "reasons": {reason.value: count for reason, count in cell.reasons.items()},
+    }
+
+
 def _layout_entry(entry: PlannedLayout) -> dict[str, Any]:
     return {
         "rank": entry.rank,
         "layout": layout_table(entry.layout),
+        "name": str(entry.layout),
         "simulated": entry.simulated,
         "step_time_s": entry.step_time,
         "low": entry.low,

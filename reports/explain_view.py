@@ -15,6 +15,7 @@ from planner.worthwhile import Worthwhile
 from reports.plan_view import print_plan
 from reports.quantities import plain
 from reports.records import plan_record
+from reports.result_files.kinds import ResultKind, result_of
 from reports.step_view import Record
 from reports.table import Column, print_heading, print_table, print_text
 from simulator.scenario import Scenario
@@ -24,7 +25,7 @@ _SAME = "="
 
 def explain_record(scenario: Scenario, found: Explanation) -> dict[str, Any]:
     """Return an explanation as plain values; all numbers are finite."""
-    return {
+    record = {
         "plan": plan_record(scenario, found.plan),
         "what_if": [
             {
@@ -38,6 +39,7 @@ def explain_record(scenario: Scenario, found: Explanation) -> dict[str, Any]:
         ],
         "worthwhile": None if found.worthwhile is None else _worthwhile(found.worthwhile),
     }
+    return result_of(ResultKind.EXPLAIN, record)
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any] | None:

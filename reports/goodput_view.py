@@ -11,6 +11,7 @@ from planner.goodput import RunPlan, run_plan_table
 from reports.goodput_pairs import checkpoint_pairs, data_pairs, energy_pairs, failure_pairs
 from reports.quantities import counted, number, percent, plain, seconds
 from reports.records import layout_record, provenance_record
+from reports.result_files.kinds import ResultKind, result_of
 from reports.section import NONE
 from reports.step_view import layout_line, print_notes, provenance_line
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
@@ -36,7 +37,7 @@ def goodput_record(
     scenario: Scenario, layout: ParallelLayout, result: StepResult, run: RunPlan
 ) -> dict[str, Any]:
     """Return a run plan as plain values; times are seconds, sizes bytes, energy joules."""
-    return {
+    record = {
         "title": scenario.title,
         "scenario": scenario.where,
         "layout": layout_record(layout, scenario.file.job.global_batch_size),
@@ -44,6 +45,7 @@ def goodput_record(
         "run": run_plan_table(run),
         "provenance": provenance_record(result.provenance),
     }
+    return result_of(ResultKind.GOODPUT, record)
 
 
 def print_goodput(console: Console, record: Record) -> None:

@@ -13,6 +13,8 @@ from planner import Plan
 from planner.goodput import RunPlan, run_plan_table
 from planner.tables import plan_table
 from reports.load_curve import load_record
+from reports.result_files.kinds import ResultKind, result_of
+from reports.step_detail import breakdown_record
 from simulator.hardware.parts import Part, mean_peak, mean_price, peak_words
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import MemoryUse, Provenance, StepResult
@@ -47,17 +49,17 @@ def _convention(scenario: Scenario) -> str:
 
 def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) -> dict[str, Any]:
     """Return a forecast of `layout` as plain values; all numbers are finite."""
+    return result_of(ResultKind.STEP, {**_asked(scenario), **_forecast(scenario, layout, result)})
+
+
+def _forecast(scenario: Scenario, layout: ParallelLayout, result: StepResult) -> dict[str, Any]:
     return {
-        **_asked(scenario),
         "layout": layout_record(layout, scenario.file.job.global_batch_size),
         "method": "event simulation" if result.events else "closed-form estimate",
         "events": result.events,
         "step": _step(scenario, result),
         "run": _run(scenario, result),
-        "breakdown": {
-            "stage": result.breakdown.stage,
-            "seconds": {str(kind): value for kind, value in result.breakdown.seconds.items()},
-        },
+        "breakdown": breakdown_record(result.breakdown),
         "network": network_record(result),
         "memory": {
             "capacity_bytes": result.memory_capacity,
@@ -73,13 +75,14 @@ def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) 
 def plan_record(scenario: Scenario, plan: Plan, run: RunPlan | None = None) -> dict[str, Any]:
     """Return a plan, and of its best layout the whole run, as plain values; all are finite."""
     peak = mean_peak(scenario.parts, scenario.file.job.precision)
-    return {
+    record = {
         **_asked(scenario),
         "dense_peak_flops_per_second": peak,
         "mfu_convention": _convention(scenario),
         **plan_table(plan),
         "whole_run": None if run is None else run_plan_table(run),
     }
+    return result_of(ResultKind.PLAN, record)
 
 
 def layout_record(layout: ParallelLayout, global_batch_size: int) -> dict[str, Any]:

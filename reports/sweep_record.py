@@ -13,6 +13,7 @@ from typing import Any
 from planner.sweep.comparison import COMPARED, Comparison
 from planner.sweep.row import Row
 from planner.sweep.run import Swept
+from reports.result_files.kinds import ResultKind, result_of
 
 _LAYOUT = "axes"
 
@@ -20,7 +21,7 @@ _LAYOUT = "axes"
 def sweep_record(swept: Swept, title: str) -> dict[str, Any]:
     """Return a sweep as plain values."""
     keys = dict.fromkeys(key for case in swept.cases for key in case.values)
-    return {
+    record = {
         "title": title,
         "keys": list(keys),
         "rows": [
@@ -30,11 +31,12 @@ def sweep_record(swept: Swept, title: str) -> dict[str, Any]:
         "kept": swept.kept,
         "notes": list(swept.notes),
     }
+    return result_of(ResultKind.SWEEP, record)
 
 
 def comparison_record(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison as plain values; `against_first` of the first scenario is of itself."""
-    return {
+    record = {
         "scenarios": [
             {
                 "scenario": case.scenario.where,
@@ -52,6 +54,7 @@ def comparison_record(comparison: Comparison) -> dict[str, Any]:
         ],
         "notes": list(comparison.notes),
     }
+    return result_of(ResultKind.COMPARE, record)
 
 
 def sweep_rows(swept: Swept) -> list[dict[str, Any]]:

@@ -173,11 +173,14 @@ class Forecaster:
         )
         shown = replace(step, costs=played.costs)
         result = self._result(shown, timing, mean, played.slowdown)
-        timeline = spans_of(step.graph, timing) if spans else ()
+        stages = range(layout.pp) if spans else ()
         return replace(
             result,
             events=played.run.events,
-            spans=timeline,
+            spans=spans_of(step.graph, timing) if spans else (),
+            breakdowns=tuple(
+                self._breakdown(shown, timing, mean, stage, played.slowdown) for stage in stages
+            ),
             drawn=played.drawn,
             played=played.kinds,
             links=self._links(played),
@@ -308,18 +311,7 @@ class Forecaster:
         slowdown: Sequence[float] | None = None,
     ) -> StepResult:
         stage = busiest_stage(step.graph, step.costs, slowdown)
-        healthy = slowdown[stage] if slowdown else 1.0
-        drawn = self.conditions.jitter is not None
-        factor = None if drawn or interferes(self.stack.overlap) else healthy
-        seconds = breakdown_of(step.graph, step.costs, timing, stage, factor)
-        several = drawn or self.conditions.storage is not None
-        if several and step.program.layout.data_parallel is not DataParallel.LOCAL_SGD:
-            # The mean step has the shares of the one that was drawn last, or writes a checkpoint.
-            mean = step_time / timing.step_time
-            seconds = {kind: mean * value for kind, value in seconds.items()}
-        else:
-            # That of local SGD averages parameters, at its end, only one time in sync_every.
-            seconds[Category.DATA_COMM] -= timing.step_time - step_time
+        breakdown = self._breakdown(step, timing, step_time, stage, slowdown)
         constants = self.profile.constants
         spread = relative_spread(self.stack, constants.software, constants.spread)
         spread = spread if self.mixed is None else self.mixed.spread()
@@ -339,13 +331,36 @@ class Forecaster:
             model_flops=self.model_flops,
             hardware_flops=self._hardware_flops(step.program),
             peak_flops=peak,
-            breakdown=Breakdown(stage=stage, seconds=seconds),
+            breakdown=breakdown,
             memory=memory,
             memory_capacity=min(limits),
             stage_capacity=limits if self.mixed is not None else (),
             host_capacity=self._host_capacity,
             provenance=replace(self.provenance, warnings=(*self.provenance.warnings, *notes)),
         )
+
+    def _breakdown(
+        self,
+        step: _Step,
+        timing: Timing,
+        step_time: float,
+        stage: int,
+        slowdown: Sequence[float] | None = None,
+    ) -> Breakdown:
+        """Return the step of one stage by category."""
+        healthy = slowdown[stage] if slowdown else 1.0
+        drawn = self.conditions.jitter is not None
+        factor = None if drawn or interferes(self.stack.overlap) else healthy
+        seconds = breakdown_of(step.graph, step.costs, timing, stage, factor)
+        several = drawn or self.conditions.storage is not None
+        if several and step.program.layout.data_parallel is not DataParallel.LOCAL_SGD:
+            # The mean step has the shares of the one that was drawn last, or writes a checkpoint.
+            mean = step_time / timing.step_time
+            seconds = {kind: mean * value for kind, value in seconds.items()}
+        else:
+            # That of local SGD averages parameters, at its end, only one time in sync_every.
+            seconds[Category.DATA_COMM] -= timing.step_time - step_time
+        return Breakdown(stage=stage, seconds=seconds)
 
     def _machine_notes(
         self, layout: ParallelLayout, memory: Sequence[MemoryUse]

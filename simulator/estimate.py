@@ -94,9 +94,7 @@ def breakdown_of(
     """
     totals: dict[Category, float] = {}
     clock, compute = 0.0, STREAMS * stage + StreamKind.COMPUTE
-    for task, stream in enumerate(graph.stream):
-        if stream != compute:
-            continue
+    for task in [task for task, stream in enumerate(graph.stream) if stream == compute]:
         idle = timing.start[task] - clock
         if idle > 0:
             data = min(idle, _waited_for_data(graph, timing, task))

@@ -122,6 +122,35 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorUse:
+    """What one rank spends on one operator or collective in a step, by itself."""
+
+    name: str
+    phase: str
+    """The pass that runs it: forward, backward or recompute."""
+    category: Category
+    calls: float
+    flops: float
+    """Of all calls, as the matrix units run them; 0 for what has none."""
+    bytes: float
+    """To and from device memory, of all calls, each tensor once; 0 for collectives."""
+    seconds: float
+    """Of all calls, hidden or not."""
+    exposed: float
+    """By which they make the step's passes longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCurve:
+    """Bytes that tensors of one rank of a stage take: `allocated[i]` from `times[i]` on."""
+
+    stage: int
+    times: tuple[float, ...]
+    """Seconds from the start of the step, rising."""
+    allocated: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadCurve:
     """The load of a link over a step: `rates[i]` bytes/s from `times[i]` to `times[i + 1]`."""
 
@@ -224,6 +253,8 @@ class StepResult:
     events: int = 0
     """Events the engine processed; 0 for an estimate."""
     spans: tuple[Span, ...] = ()
+    breakdowns: tuple[Breakdown, ...] = ()
+    """Of every stage, where there are spans."""
     provenance: Provenance
 
     @property

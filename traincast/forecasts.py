@@ -70,6 +70,23 @@ def simulate_step(
         return _finite(replace(result, causes=causes), loaded)
 
 
+def step_file(scenario: Scenario | Path | str, result: StepResult) -> dict[str, Any]:
+    """Return a simulated step of the scenario's layout as a result file holds it, for reports."""
+    from reports.records import step_record
+    from reports.step_detail import detail_record, picture_record
+    from simulator.detail import memory_curves, operators_of
+    from traincast.network_figure import network_pictures
+
+    loaded = read_scenario(scenario)
+    forecaster, layout = _prepare(loaded, None)
+    operators = operators_of(forecaster, layout, result.breakdown.stage)
+    curves = memory_curves(forecaster, layout, result)
+    record = step_record(loaded, layout, result)
+    pictures = [picture_record(each) for each in network_pictures(loaded, result)]
+    network = {**record["network"], "pictures": pictures}
+    return {**record, "network": network, **detail_record(loaded, result, operators, curves)}
+
+
 def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str, Any]:
     """Return the simulated step of the scenario's layout as a Chrome trace (JSON).
 
@@ -152,11 +169,13 @@ def plan(
     scenario: Scenario | Path | str,
     *,
     progress: Callable[[int, int], None] | None = None,
+    mapped: bool = False,
 ) -> Plan:
     """Return the fastest layouts of a scenario that fit, and why the others were refused.
 
     Where nothing fits, `layouts` is empty and `nearest` says what comes closest. `progress` is told
-    how many layouts are settled, of how many.
+    how many layouts are settled, of how many. If `mapped`, `cells` has the best layout of each tp
+    and pp.
 
     Raises:
         InputError: the scenario breaks a rule.
@@ -165,7 +184,7 @@ def plan(
 
     loaded = read_scenario(scenario)
     with _overflow_refused(loaded.where):
-        found = planner.plan(loaded, progress=progress)
+        found = planner.plan(loaded, progress=progress, mapped=mapped)
     numbers = [n for each in found.layouts for n in (each.high, each.mfu, each.peak_memory)]
     numbers += [n for each in found.layouts for n in each.breakdown.seconds.values()]
     numbers += [n for each in found.layouts for n in (each.cost or 0.0, each.energy)]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simulator.conditions import conditions_of
 from simulator.cost.network.network import Network
 from simulator.errors import InputError, Problem
 from simulator.results import StepResult
 from simulator.scenario import Scenario
+
+if TYPE_CHECKING:
+    from reports.topology_figure import Picture
 
 
 def check_network_figure(scenario: Scenario, path: Path | str) -> None:
@@ -31,6 +35,18 @@ def draw_network(scenario: Scenario, result: StepResult, path: Path | str) -> No
     topology = _network(scenario).topology
     used = link_utilisation(result.links, topology, result.step_time)
     save_topology(topology, path, used)
+
+
+def network_pictures(scenario: Scenario, result: StepResult) -> tuple[Picture, ...]:
+    """Return the pictures of the network of a simulated step; none where it has no network."""
+    from reports.topology_figure import topology_pictures
+    from simulator.link_use import link_utilisation
+
+    network = conditions_of(scenario).network
+    if network is None:
+        return ()
+    used = link_utilisation(result.links, network.topology, result.step_time)
+    return topology_pictures(network.topology, used)
 
 
 def _network(scenario: Scenario) -> Network:

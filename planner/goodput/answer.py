@@ -21,7 +21,7 @@ from planner.goodput.elastic import elastic_notes
 from planner.goodput.interval import first_order_goodput
 from planner.goodput.known import KnownRun
 from planner.goodput.replicate import World, over, quantiles
-from planner.goodput.result import CheckpointPlan, FailurePlan, IdealRun, RunPlan
+from planner.goodput.result import CheckpointPlan, FailurePlan, IdealRun, RunPlan, Samples
 from planner.goodput.shape import Cause, Played
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import Breakdown
@@ -101,6 +101,11 @@ def answer(told: Told) -> RunPlan:
         energy=energy_plan(scenario, told.step.breakdown, played, told.fleet, told.model),
         data=data,
         replications=len(played),
+        samples=Samples(
+            days=tuple(one.wall / SECONDS_PER_DAY for one in played),
+            goodput=tuple(one.goodput for one in played),
+            failures=tuple(one.failures for one in played),
+        ),
         seed=run.seed,
         warnings=tuple(_warnings(told, data)),
         assumptions=tuple(_assumptions(told)),

@@ -88,6 +88,15 @@ class EnergyPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """Every simulated run, in the order of their numbers."""
+
+    days: tuple[float, ...]
+    goodput: tuple[float, ...]
+    failures: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
     """A whole run."""
 
@@ -112,6 +121,7 @@ class RunPlan:
     energy: EnergyPlan
     data: DataPlan
     replications: int
+    samples: Samples
     seed: int
     warnings: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
@@ -136,6 +146,7 @@ def run_plan_table(plan: RunPlan) -> dict[str, Any]:
         "energy": _energy(plan.energy),
         "data": asdict(plan.data),
         "replications": plan.replications,
+        "samples": {name: list(column) for name, column in asdict(plan.samples).items()},
         "seed": plan.seed,
         "warnings": list(plan.warnings),
         "assumptions": list(plan.assumptions),

@@ -74,6 +74,14 @@ def flash_backward_seconds(
     return float((busy**_NORM + moving**_NORM) ** (1 / _NORM) + constants.start)
 
 
+def attention_bytes(shape: AttentionShape, *, dtype: Dtype, backward: bool = False) -> float:
+    """Return the bytes of Q, K, V and O, each moved once; of the backward pass twice as many."""
+    queries = 2 * shape.heads * shape.seq_q
+    keys = 2 * shape.kv_heads * shape.seq_k
+    moved = float(dtype.bytes * shape.batch * shape.mean_head_dim * (queries + keys))
+    return _BACKWARD_TENSORS * moved if backward else moved
+
+
 def _compute(
     shape: AttentionShape, gpu: Accelerator, constants: AttentionConstants, peak: float
 ) -> float:
@@ -94,9 +102,7 @@ def _compute(
 def _moving(
     shape: AttentionShape, dtype: Dtype, gpu: Accelerator, constants: AttentionConstants
 ) -> float:
-    queries = 2 * shape.heads * shape.seq_q
-    keys = 2 * shape.kv_heads * shape.seq_k
-    moved = dtype.bytes * shape.batch * shape.mean_head_dim * (queries + keys)
+    moved = attention_bytes(shape, dtype=dtype)
     return float(moved / (gpu.memory_bandwidth * constants.memory_efficiency))
 
 

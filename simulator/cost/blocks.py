@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
-from simulator.cost.attention import flash_backward_seconds, flash_forward_seconds
+from simulator.cost.attention import (
+    attention_bytes,
+    flash_backward_seconds,
+    flash_forward_seconds,
+)
 from simulator.cost.collectives.select import CollectiveCosts
-from simulator.cost.gemm import gemm_seconds
+from simulator.cost.gemm import gemm_bytes, gemm_seconds
 from simulator.cost.interference import exposed_seconds, interferes, operator_slowdown
 from simulator.cost.memory_bound import memory_bound_seconds
 from simulator.cost.network.network import Network
@@ -119,6 +123,26 @@ class KernelCosts:
             case _:
                 assert_never(operator)
         return once * operator.count * self.scale
+
+    def operator_bytes(self, operator: Operator) -> float:
+        """Return the bytes to and from device memory of all `count` runs, each tensor once."""
+        match operator:
+            case Gemm():
+                once = gemm_bytes(
+                    operator.m,
+                    operator.n,
+                    operator.k,
+                    dtype=self.gemm_dtype(operator),
+                    batch=operator.batch,
+                    accumulate=self._accumulates(operator),
+                )
+            case FlashAttention():
+                once = attention_bytes(operator.shape, dtype=self.wide, backward=operator.backward)
+            case MemoryBound():
+                once = operator.bytes
+            case _:
+                assert_never(operator)
+        return float(once * operator.count)
 
     def _gemm(self, gemm: Gemm) -> float:
         """Return the seconds of one run of a product; those of equal size are priced once."""

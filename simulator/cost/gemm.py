@@ -205,10 +205,19 @@ def _compute_factor(call: _Call) -> float:
     return factor
 
 
+def gemm_bytes(
+    m: Size, n: Size, k: Size, *, dtype: Dtype, batch: int = 1, accumulate: bool = False
+) -> Size:
+    """Return the bytes of both operands, each read once, and of the output.
+
+    With `accumulate` the output is a float32 gradient that is read, added to and written.
+    """
+    output = _ACCUMULATED_BYTES if accumulate else _OUTPUT_BYTES[dtype]
+    return (dtype.bytes * (m * k + k * n) + output * m * n) * batch
+
+
 def _bytes_moved(m: Size, n: Size, k: Size, call: _Call) -> Size:
-    """Return the bytes of both operands, each read once, and of the output."""
-    output = _ACCUMULATED_BYTES if call.accumulate else _OUTPUT_BYTES[call.dtype]
-    return (call.dtype.bytes * (m * k + k * n) + output * m * n) * call.batch
+    return gemm_bytes(m, n, k, dtype=call.dtype, batch=call.batch, accumulate=call.accumulate)
 
 
 def _cast_seconds(rows: Size, k: Size, cast: CastConstants, gpu: Accelerator) -> Size:

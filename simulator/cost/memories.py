@@ -64,6 +64,11 @@ class Memories:
             found.append(stage_memory(program, stage, chunks, fullest))
         return tuple(found)
 
+    def of_chunks(self, program: StepProgram, stage: int) -> tuple[ChunkMemory, ...]:
+        """Return the activations of one micro-batch in each chunk of a stage."""
+        parts = self._chunk_memories(program)
+        return tuple(parts[id(chunk)] for chunk in program.stage_chunks(stage))
+
     def peak(self, layout: ParallelLayout, program_of: ProgramOf) -> float:
         """Return the reserved bytes of the fullest stage of a layout, and nothing else.
 

@@ -36,7 +36,19 @@ def as_json(record: Mapping[str, Any] | list[Any], *, compact: bool = False) -> 
     """Return a record as JSON text; a number that is not finite is a bug and raises."""
     if compact:
         return json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n"
-    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+    return _indented(record, "") + "\n"
+
+
+def _indented(value: Any, margin: str) -> str:
+    """Return JSON with a line a key; a list of plain values is one line, however long."""
+    inner = margin + "  "
+    if isinstance(value, Mapping) and value:
+        lines = (f"{json.dumps(str(key))}: {_indented(each, inner)}" for key, each in value.items())
+        return "{\n" + ",\n".join(inner + line for line in lines) + f"\n{margin}}}"
+    if isinstance(value, list) and any(isinstance(each, Mapping | list | tuple) for each in value):
+        lines = (_indented(each, inner) for each in value)
+        return "[\n" + ",\n".join(inner + line for line in lines) + f"\n{margin}]"
+    return json.dumps(value, allow_nan=False)
 
 
 def write(text: str, target: str) -> None:

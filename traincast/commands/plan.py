@@ -38,7 +38,7 @@ def plan(
     if top is not None:
         loaded = _with_top(loaded, top)
     with progress_bar("layouts", quiet=quiet) as report:
-        found = forecasts.plan(loaded, progress=report)
+        found = forecasts.plan(loaded, progress=report, mapped=json is not None)
     record = plan_record(loaded, found, forecasts.run_of_plan(loaded, found))
     if json is not None:
         write(as_json(record), json)

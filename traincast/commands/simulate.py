@@ -58,7 +58,7 @@ def simulate(
     from reports.step_view import print_step
     from simulator.given_layout import scenario_layout
     from simulator.scenario import load_scenario
-    from traincast.forecasts import schedule_csv, simulate_step, trace_step
+    from traincast.forecasts import schedule_csv, simulate_step, step_file, trace_step
     from traincast.network_figure import check_network_figure, draw_network
 
     loaded = load_scenario(scenario)
@@ -68,7 +68,7 @@ def simulate(
     result = simulate_step(loaded, layout)
     record = step_record(loaded, layout, result)
     if json is not None:
-        write(as_json(record), json)
+        write(as_json(step_file(loaded, result)), json)
     if trace is not None:
         write(as_json(trace_step(loaded, result), compact=True), trace)
     if schedule is not None:

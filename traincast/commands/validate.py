@@ -25,10 +25,11 @@ def validate(
     tables = check_targets(rows, json=json)
 
     from calibrate.validation import to_json
+    from reports.result_files.kinds import ResultKind, result_of
     from reports.validation_view import print_validation
     from traincast import forecasts
 
-    record = to_json(forecasts.validate(rows, profile, stack))
+    record = result_of(ResultKind.VALIDATION, to_json(forecasts.validate(rows, profile, stack)))
     if json is not None:
         write(as_json(record), json)
     if tables:

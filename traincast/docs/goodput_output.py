@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from planner.goodput.shape import Cause
+from traincast.docs.machine_output import HEAD
 from traincast.docs.markdown import code, page, table
 from traincast.docs.sources import attribute_docs
 
 _Q = "table: `p10`, `p50`, `p90`"
 GOODPUT = {
+    **HEAD,
     "title": ("text", "what the scenario is called"),
     "scenario": ("text", "its file"),
     "layout": ("table", "as in a scenario ([layout.md](layout.md)), with its defaults"),
@@ -42,6 +44,7 @@ RUN = {
     "energy": ("table", "watts of a node, joules of machines and site, kilograms of CO2"),
     "data": ("table", "bytes a token and of the run, rates of reading"),
     "replications": ("integer", "runs that were simulated"),
+    "samples": ("table", "`days`, `goodput` and `failures` of every simulated run, in order"),
     "seed": ("integer", "of them"),
     "warnings": ("list of text", "what will not do"),
     "assumptions": ("list of text", "what was taken for granted"),

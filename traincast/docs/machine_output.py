@@ -15,6 +15,10 @@ from traincast.docs.sources import attribute_docs
 
 _HEADER = ["key", "value", "meaning"]
 
+HEAD = {
+    "kind": ("text", "what the file holds ([results.md](results.md))"),
+    "format": ("integer", "raised when a key changes its meaning or goes"),
+}
 ROW = {
     "id": ("text", "the row's `id`; its number, from 0, where it has none"),
     "status": ("`predicted` `skipped`", "whether the row was predicted"),
@@ -54,6 +58,7 @@ GROUP = {
     "feasibility": ("table or null", "rows by whether they ran and are forecast to fit"),
 }
 PLAN = {
+    **HEAD,
     "title": ("text", "what the scenario is called"),
     "scenario": ("text", "its file"),
     "model": ("table", "`name`, `parameters`, and `notes` of what its reader assumed"),
@@ -97,6 +102,10 @@ PLAN = {
         "the whole run of the best layout, as [goodput --json](goodput-json.md#run) has it; null "
         "where the scenario has no `[run]`",
     ),
+    "map": (
+        "table or null",
+        "`cells`: of every tp x pp the best layout by the estimate, and why layouts are refused",
+    ),
     "warnings": ("list of text", "constants that are assumptions"),
     "assumptions": ("list of text", "what the search took for granted"),
     "provenance": ("table", "version, profile and its hash, stack, origin of each constant"),
@@ -104,6 +113,7 @@ PLAN = {
 LAYOUT = {
     "rank": ("integer", "from 1, the fastest"),
     "layout": ("table", "as in a scenario ([layout.md](layout.md)), with its defaults"),
+    "name": ("text", "the same in one line"),
     "step_time_s": ("number", "seconds, from the event simulation"),
     "low": ("number", "lower end of the 80 % interval, seconds"),
     "high": ("number", "upper end of the 80 % interval, seconds"),
@@ -142,6 +152,7 @@ PARETO = {
     ),
 }
 EXPLANATION = {
+    **HEAD,
     "plan": ("table", "as `plan --json` writes it ([plan-json.md](plan-json.md))"),
     "what_if": ("list", "one entry a change"),
     "worthwhile": ("table or null", "the answer to `--layout-key`"),
@@ -190,6 +201,7 @@ def validation_page() -> str:
         table(
             _HEADER,
             [
+                *([code(key), *words] for key, words in HEAD.items()),
                 [code("rows"), "list", "one entry a row of the table, in its order"],
                 [code("groups"), "list", "errors of all rows, and of those with the same label"],
                 [code("provenance"), "table", "version, file and its hash, profiles with hashes"],

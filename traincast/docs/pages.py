@@ -31,6 +31,7 @@ from traincast.docs.machine_output import explanation_page, plan_page, validatio
 from traincast.docs.markdown import page
 from traincast.docs.records import record_sections
 from traincast.docs.registries import collectives_page, schedules_page
+from traincast.docs.results import results_page
 from traincast.docs.schemas import schema_text
 from traincast.docs.topologies import topology_page, topology_schema
 
@@ -166,6 +167,7 @@ LISTS: dict[str, Callable[[], str]] = {
     "goodput-json.md": goodput_page,
     "validation-json.md": validation_page,
     "plan-json.md": plan_page,
+    "results.md": results_page,
     "explain-json.md": explanation_page,
     "calibration-files.md": calibration_page,
     "topology.md": topology_page,

@@ -1,0 +1,162 @@
+"""Result files as records; everything that is wrong in any of them is said at once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from reports.result_files.calibration import CalibrationFile
+from reports.result_files.explain import ExplainFile
+from reports.result_files.goodput import GoodputFile
+from reports.result_files.kinds import FORMAT, WRITERS, ResultKind
+from reports.result_files.parts import Result as ResultBase
+from reports.result_files.plan import PlanFile
+from reports.result_files.step import StepFile
+from reports.result_files.sweep import CompareFile, SweepFile
+from reports.result_files.trace_comparison import TraceComparisonFile
+from reports.result_files.validation import ValidationFile
+from simulator.errors import InputError, Problem
+from simulator.files import nearest, parse_record, read_text
+
+Result: TypeAlias = (
+    StepFile
+    | PlanFile
+    | ExplainFile
+    | GoodputFile
+    | CompareFile
+    | SweepFile
+    | ValidationFile
+    | CalibrationFile
+    | TraceComparisonFile
+)
+
+MODELS: Mapping[ResultKind, type[ResultBase]] = {
+    ResultKind.STEP: StepFile,
+    ResultKind.PLAN: PlanFile,
+    ResultKind.EXPLAIN: ExplainFile,
+    ResultKind.GOODPUT: GoodputFile,
+    ResultKind.COMPARE: CompareFile,
+    ResultKind.SWEEP: SweepFile,
+    ResultKind.VALIDATION: ValidationFile,
+    ResultKind.CALIBRATION: CalibrationFile,
+    ResultKind.TRACE_COMPARISON: TraceComparisonFile,
+}
+"""How each kind is read."""
+_SIGNS = {
+    ResultKind.EXPLAIN: "what_if",
+    ResultKind.PLAN: "searched",
+    ResultKind.STEP: "events",
+    ResultKind.GOODPUT: "fits",
+    ResultKind.COMPARE: "scenarios",
+    ResultKind.SWEEP: "keys",
+    ResultKind.VALIDATION: "groups",
+}
+"""A key by which a result is known that was written before results said their kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFile:
+    """A result and the file that it was read from."""
+
+    path: Path
+    result: Result
+
+    @property
+    def kind(self) -> ResultKind:
+        """What it holds."""
+        return self.result.kind
+
+
+def load_results(paths: Iterable[Path | str]) -> tuple[ResultFile, ...]:
+    """Return the results in files, in the order given.
+
+    Raises:
+        InputError: a file is missing, no JSON, no result, of a newer format, or given twice; one
+            problem for everything that is wrong in any of them.
+    """
+    wanted = tuple(Path(path) for path in paths)
+    problems = list(_given_twice(wanted))
+    found = []
+    for path in dict.fromkeys(wanted):
+        try:
+            found.append(ResultFile(path=path, result=_load(path)))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(*problems)
+    return tuple(found)
+
+
+def _given_twice(paths: Iterable[Path]) -> Iterator[Problem]:
+    counts = Counter(path.absolute() for path in paths)
+    for path, count in counts.items():
+        if count > 1:
+            yield Problem(where=str(path), rule="each result is given once", found=f"{count} times")
+
+
+def _load(path: Path) -> Result:
+    data = _read(path)
+    kind = _kind(data, str(path))
+    result = parse_record(MODELS[kind], data, str(path))
+    assert isinstance(result, Result), kind
+    return result
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    where, text = str(path), read_text(path)
+    try:
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = "is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        fix = "the file that a verb of traincast wrote with --json, whole"
+        raise InputError(
+            Problem(where=where, rule=f"is not valid JSON: {reason}", fix=fix)
+        ) from error
+    if not isinstance(data, dict):
+        rule = "must be one JSON object, a result of traincast"
+        raise InputError(Problem(where=where, rule=rule, found=type(data).__name__))
+    return data
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+    if twice:
+        raise ValueError(f"key {twice[0]!r} stands twice in one object")
+    return dict(pairs)
+
+
+def _refuse_constant(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _kind(data: Mapping[str, Any], where: str) -> ResultKind:
+    word = data.get("kind")
+    kinds = [kind.value for kind in ResultKind]
+    if "kind" not in data:
+        rule = "says no kind, so it is no result of this release"
+        raise InputError(Problem(where=where, key="kind", rule=rule, fix=_again(data)))
+    if word not in kinds:
+        fix = nearest(word, kinds) if isinstance(word, str) else f"one of: {', '.join(kinds)}"
+        rule = "is no kind of result that a report can be made of"
+        raise InputError(Problem(where=where, key="kind", rule=rule, found=repr(word), fix=fix))
+    kind, written = ResultKind(word), data.get("format")
+    if not isinstance(written, int) or isinstance(written, bool) or not 1 <= written <= FORMAT:
+        newer = isinstance(written, int) and written > FORMAT
+        fix = "a newer traincast" if newer else f"write it again: {WRITERS[kind]}"
+        rule = f"must be a format that this release reads, 1 to {FORMAT}"
+        raise InputError(
+            Problem(where=where, key="format", rule=rule, found=repr(written), fix=fix)
+        )
+    return kind
+
+
+def _again(data: Mapping[str, Any]) -> str:
+    """Return how to write a file again that does not say its kind."""
+    likely = next((kind for kind, sign in _SIGNS.items() if sign in data), None)
+    if likely is not None:
+        return f"write it again: {WRITERS[likely]}"
+    return "a file that traincast wrote with --json: " + ", ".join(ResultKind)

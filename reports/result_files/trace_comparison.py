@@ -1,0 +1,37 @@
+"""A measured step beside its forecast, as `traincast trace compare --json` writes it."""
+
+from __future__ import annotations
+
+from reports.result_files.parts import Result, ResultRecord
+
+
+class ClassFacts(ResultRecord):
+    """What one class of operators takes of a step: forecast, and measured on a rank."""
+
+    name: str
+    simulated_s: float | None
+    """None where the forecast has no such class."""
+    measured_s: float | None
+    low_s: float | None = None
+    high_s: float | None = None
+    """Least and most over the measured steps."""
+
+
+class TraceComparisonFile(Result):
+    """A measured step beside its forecast."""
+
+    title: str
+    simulated: str
+    """The file of the forecast."""
+    measured: tuple[str, ...]
+    """The traces of ranks."""
+    step: str
+    """Which step of the traces was taken."""
+    steps: int
+    """Steps in the traces."""
+    simulated_step_s: float
+    measured_step_s: float
+    classes: tuple[ClassFacts, ...]
+    """The largest difference first."""
+    sentences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

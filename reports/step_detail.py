@@ -1,0 +1,101 @@
+"""What a report shows of a simulated step, as plain values: bars, memory over time, operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from reports.topology_figure import Picture
+from simulator.results import Breakdown, MemoryCurve, OperatorUse, Span, StepResult
+from simulator.scenario import Scenario
+
+
+def detail_record(
+    scenario: Scenario,
+    result: StepResult,
+    operators: Iterable[OperatorUse],
+    curves: Iterable[MemoryCurve],
+) -> dict[str, Any]:
+    """Return what a step is made of, beyond its totals; see `result_files.step.StepFile`."""
+    return {
+        "breakdowns": [breakdown_record(each) for each in result.breakdowns],
+        "timeline": timeline_record(result.spans),
+        "memory_curves": [
+            {
+                "stage": curve.stage,
+                "time_s": list(curve.times),
+                "allocated_bytes": list(curve.allocated),
+            }
+            for curve in curves
+        ],
+        "operators": [_operator(use) for use in operators],
+        "peaks": _peaks(scenario),
+    }
+
+
+def breakdown_record(breakdown: Breakdown) -> dict[str, Any]:
+    """Return the seconds of one stage by category."""
+    seconds = {str(kind): value for kind, value in breakdown.seconds.items()}
+    return {"stage": breakdown.stage, "seconds": seconds}
+
+
+def timeline_record(spans: Sequence[Span]) -> dict[str, Any]:
+    """Return the bars of a step column by column; words are places in lists of them."""
+    streams = list(dict.fromkeys(span.stream for span in spans))
+    names = list(dict.fromkeys(span.name for span in spans))
+    stream_of = {word: place for place, word in enumerate(streams)}
+    name_of = {word: place for place, word in enumerate(names)}
+    return {
+        "streams": streams,
+        "names": names,
+        "stage": [span.stage for span in spans],
+        "stream": [stream_of[span.stream] for span in spans],
+        "name": [name_of[span.name] for span in spans],
+        "micro_batch": [span.micro_batch for span in spans],
+        "chunk": [span.chunk for span in spans],
+        "start_s": [span.start for span in spans],
+        "stop_s": [span.stop for span in spans],
+    }
+
+
+def picture_record(picture: Picture) -> dict[str, Any]:
+    """Return the picture of a network, or of a unit of it, with what its links carried."""
+    return {
+        "title": picture.title,
+        "boxes": [{**asdict(box), "kind": box.kind.value} for box in picture.boxes],
+        "lines": [
+            {
+                "one": line.one,
+                "other": line.other,
+                "cables": line.cables,
+                "capacity_bytes_per_second": line.capacity,
+                "utilisation": line.utilisation,
+            }
+            for line in picture.lines
+        ],
+    }
+
+
+def _operator(use: OperatorUse) -> dict[str, Any]:
+    return {
+        "name": use.name,
+        "phase": use.phase,
+        "category": use.category.value,
+        "calls": use.calls,
+        "flops": use.flops,
+        "bytes": use.bytes,
+        "seconds": use.seconds,
+        "exposed_s": use.exposed,
+    }
+
+
+def _peaks(scenario: Scenario) -> dict[str, Any] | None:
+    """Return what the accelerator's data sheet promises; None of several kinds of them."""
+    if scenario.mixed:
+        return None
+    gpu = scenario.profile.accelerator
+    return {
+        "matmul_flops_per_second": {str(kind): float(peak) for kind, peak in gpu.peak.items()},
+        "memory_bandwidth_bytes_per_second": float(gpu.memory_bandwidth),
+    }

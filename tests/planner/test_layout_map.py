@@ -1,0 +1,45 @@
+"""The map of layouts says of every tp and pp what an exhaustive look at it says."""
+
+from __future__ import annotations
+
+import json
+
+import planner
+from planner.feasible import divide_by_memory
+from planner.space import enumerate_layouts
+from planner.tables import to_json
+from simulator.api import Forecaster
+from simulator.parallel.checks import Reason
+from tests.planner.scenarios import gpt, machine, scenario as small_scenario
+
+
+def test_each_cell_holds_its_fastest_layout_and_counts_the_refused_ones() -> None:
+    scenario = small_scenario(gpt(), nodes=1, profile=machine(memory="3 GiB"))
+    found = planner.plan(scenario, mapped=True)
+    forecaster, space = Forecaster.of(scenario), enumerate_layouts(scenario)
+    fitting = divide_by_memory(forecaster, space, found.memory_limit, 1).fitting
+    assert found.cells is not None
+    assert found.rejected[Reason.MEMORY] > 0
+    for cell in found.cells:
+        here = [each for each in fitting if (each.tp, each.pp) == (cell.tp, cell.pp)]
+        times = [forecaster.step_time(layout) for layout in here]
+        assert (cell.best.step_time if cell.best else None) == min(times, default=None)
+        assert cell.considered == len(here) + sum(cell.reasons.values())
+    assert sum(cell.considered for cell in found.cells) == found.searched.considered
+    best = min(cell.best.step_time for cell in found.cells if cell.best)
+    assert best == found.layouts[0].estimate
+
+
+def test_reasons_of_all_cells_are_those_of_the_plan() -> None:
+    found = planner.plan(small_scenario(gpt(), nodes=1), mapped=True)
+    assert found.cells is not None
+    total: dict[Reason, int] = {}
+    for cell in found.cells:
+        for reason, count in cell.reasons.items():
+            total[reason] = total.get(reason, 0) + count
+    assert total == {reason: count for reason, count in found.rejected.items() if count}
+
+
+def test_a_plan_has_a_map_only_where_it_is_asked_for() -> None:
+    found = planner.plan(small_scenario(gpt(), nodes=1))
+    assert json.loads(to_json(found))["map"] is None
