@@ -18,7 +18,7 @@ from simulator.workload.job import TrainingJob
 SECONDS_PER_HOUR = 3600.0
 HOURS_PER_DAY = 24.0
 
-_NAMES = {
+CATEGORY_NAMES = {
     Category.GEMM: "matrix products",
     Category.ATTENTION: "attention",
     Category.MEMORY_BOUND: "memory-bound operators",
@@ -33,6 +33,7 @@ _NAMES = {
     Category.DATA_COMM: "data-parallel communication",
     Category.OPTIMIZER: "optimizer",
 }
+"""What people call each category."""
 _OBJECTIVE = {
     Objective.STEP_TIME: "step time",
     Objective.DAYS: "days",
@@ -53,7 +54,7 @@ def bottleneck(breakdown: Breakdown) -> str:
     """Return the largest category of a stage's step and its share, in words."""
     category, seconds = max(breakdown.seconds.items(), key=lambda item: item[1])
     share = seconds / breakdown.total
-    return f"{_NAMES[category]}: {share:.0%} of the step of stage {breakdown.stage}"
+    return f"{CATEGORY_NAMES[category]}: {share:.0%} of the step of stage {breakdown.stage}"
 
 
 def reason_words(layouts: Sequence[PlannedLayout], search: SearchFile, currency: str) -> str:
@@ -140,7 +141,7 @@ def why_it_lost(best: PlannedLayout, other: PlannedLayout) -> str:
     extra = extra_seconds(best.breakdown, other.breakdown)
     differing = (c for c in Category if abs(extra[c]) > _NOISE * best.step_time)
     most = sorted(differing, key=lambda c: -abs(extra[c]))[:_SHOWN]
-    parts = ", ".join(f"{_NAMES[c]} {extra[c]:+.3g} s" for c in most)
+    parts = ", ".join(f"{CATEGORY_NAMES[c]} {extra[c]:+.3g} s" for c in most)
     inside = other.step_time <= best.high
     doubt = "; the difference is within the forecast's interval" if inside else ""
     return f"{other.layout} takes {gap:.3g} s more a step: {parts or 'no difference'}{doubt}"

@@ -1,4 +1,7 @@
-"""Figures as plain numbers: charts of lines and marks, histograms, maps of pairs of ranks."""
+"""Figures as plain numbers, before anything is drawn; every kind of them is one record.
+
+`name` is what a figure is called in files and links; `caption` says in a sentence how to read it.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,21 @@ class Series:
     """Drawn as a line; else as marks."""
     x: tuple[float, ...]
     y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    """Lower ends of intervals, one a point; empty without intervals."""
+    high: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+    """What each point is; empty where x and y say it all."""
+    steps: bool = False
+    """Whether a value holds until the next x."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A straight line across a chart, at one y."""
+
+    label: str
+    y: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +48,11 @@ class Chart:
     log_y: bool = False
     diagonal: bool = False
     """Whether x and y mean the same, and equal values are marked by a line."""
+    tolerance: float = 0.0
+    """With a diagonal: share of y by which two more lines stand off from it."""
+    rules: tuple[Rule, ...] = ()
+    name: str = ""
+    caption: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +63,11 @@ class Histogram:
     x_label: str
     edges: tuple[float, ...]
     counts: tuple[int, ...]
+    y_label: str = "points"
+    marks: tuple[Rule, ...] = ()
+    """Upright lines; `y` is their x."""
+    name: str = ""
+    caption: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +79,128 @@ class HeatMap:
     ranks: tuple[int, ...]
     values: tuple[tuple[float | None, ...], ...]
     """By first rank, then second."""
+    name: str = ""
+    caption: str = ""
 
 
-Figure: TypeAlias = Chart | Histogram | HeatMap
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of every stack of bars; `values[i]` is that of bar i."""
+
+    label: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stacks:
+    """Bars of parts on top of each other, or, where a part is negative, to either side of 0."""
+
+    title: str
+    y_label: str
+    bars: tuple[str, ...]
+    parts: tuple[Part, ...]
+    limit: Rule | None = None
+    name: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Bars over time in rows: bar i is in row `row[i]`, from `start[i]` to `stop[i]` seconds."""
+
+    title: str
+    rows: tuple[str, ...]
+    kinds: tuple[str, ...]
+    row: tuple[int, ...]
+    kind: tuple[int, ...]
+    """Place of the bar's kind in `kinds`."""
+    start: tuple[float, ...]
+    stop: tuple[float, ...]
+    texts: tuple[str, ...]
+    """What each bar is."""
+    x_label: str
+    name: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell of a map: a value, or the sign of why there is none."""
+
+    value: float | None
+    sign: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutMap:
+    """Cells by row, then column."""
+
+    title: str
+    x_label: str
+    y_label: str
+    unit: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+    signs: tuple[tuple[str, str], ...] = ()
+    """Each sign and what it means."""
+    name: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swing:
+    """What one change does: the value at its two ends."""
+
+    label: str
+    low: float
+    high: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tornado:
+    """Changes by how far each moves a value, the largest on top."""
+
+    title: str
+    x_label: str
+    centre: float
+    swings: tuple[Swing, ...]
+    name: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A device of a network, or a group of them: x from 0 to 1, y in rows from below."""
+
+    label: str
+    kind: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cable:
+    """What joins two boxes; `used` is the utilisation of its fullest link, None if not known."""
+
+    one: int
+    other: int
+    used: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagram:
+    """Boxes and what joins them."""
+
+    title: str
+    boxes: tuple[Box, ...]
+    cables: tuple[Cable, ...]
+    unit: str
+    name: str = ""
+    caption: str = ""
+
+
+Figure: TypeAlias = Chart | Histogram | HeatMap | Stacks | Timeline | LayoutMap | Tornado | Diagram

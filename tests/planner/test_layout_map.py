@@ -10,7 +10,9 @@ from planner.space import enumerate_layouts
 from planner.tables import to_json
 from simulator.api import Forecaster
 from simulator.parallel.checks import Reason
-from tests.planner.scenarios import gpt, machine, scenario as small_scenario
+from simulator.scenario import SearchFile
+from tests.planner.scenarios import gpt, machine
+from tests.planner.scenarios import scenario as small_scenario
 
 
 def test_each_cell_holds_its_fastest_layout_and_counts_the_refused_ones() -> None:
@@ -43,3 +45,38 @@ def test_reasons_of_all_cells_are_those_of_the_plan() -> None:
 def test_a_plan_has_a_map_only_where_it_is_asked_for() -> None:
     found = planner.plan(small_scenario(gpt(), nodes=1))
     assert json.loads(to_json(found))["map"] is None
+
+
+def test_cells_of_a_mixed_cluster_count_its_uneven_layouts_too() -> None:
+    search = SearchFile(tp=(1, 2), pp=(2, 4), micro_batch_size=(1, 2))
+    given = mixed(gpt(layers=8, hidden_size=4096), search, memory="9 GiB")
+    found = planner.plan(given, mapped=True)
+    assert found.cells is not None
+    assert any(entry.layout.layers_per_stage for entry in found.layouts)
+    memory = [cell.reasons.get(Reason.MEMORY, 0) for cell in found.cells]
+    assert 0 < sum(memory) == found.rejected[Reason.MEMORY]
+    assert sum(cell.considered for cell in found.cells) == found.searched.considered
+
+
+def test_a_search_that_is_cut_short_says_what_it_leaves_open() -> None:
+    whole = planner.plan(small_scenario(gpt(), nodes=1), mapped=True)
+    search = SearchFile(max_estimates=1)
+    cut = planner.plan(small_scenario(gpt(), nodes=1, search=search), mapped=True)
+    assert whole.cells is not None
+    assert cut.cells is not None
+    for cell, short in zip(whole.cells, cut.cells, strict=True):
+        if cell.best is None or short.best is None:
+            assert cell.best is short.best
+            continue
+        assert cell.best.least_open is None
+        found = short.best.step_time, short.best.least_open or short.best.step_time
+        assert min(found) <= cell.best.step_time <= short.best.step_time
+    assert any(cell.best and cell.best.least_open for cell in cut.cells)
+
+
+def test_progress_counts_the_cells_and_ends_at_its_total() -> None:
+    seen: list[tuple[int, int]] = []
+    given = small_scenario(gpt(), nodes=1)
+    planner.plan(given, progress=lambda done, total: seen.append((done, total)), mapped=True)
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1]

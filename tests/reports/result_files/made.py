@@ -7,7 +7,18 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+from calibrate.records import Record
 from reports.result_files import ResultKind
+from tests.calibrate.measured import (
+    all_reduce,
+    copy,
+    gemm,
+    pair,
+    record,
+    rejected,
+    step,
+    write_folder,
+)
 from tests.traincast.command_line import run
 
 _STEP = """
@@ -62,9 +73,10 @@ _VERBS = {
     ResultKind.COMPARE: ("compare", "scenario.toml", "other.toml", "--layout", "--quiet"),
     ResultKind.SWEEP: ("sweep", "sweep.toml", "--quiet"),
     ResultKind.VALIDATION: ("validate", "rows.csv"),
+    ResultKind.CALIBRATION: ("calibrate report", "measured", "--profile", "dgx-h100"),
 }
 MADE = tuple(_VERBS)
-"""The kinds that need nothing measured."""
+"""The kinds that a verb writes by itself; a trace comparison needs a trace."""
 
 
 def made(kind: ResultKind, folder: Path) -> Path:
@@ -88,10 +100,23 @@ def _made(kind: ResultKind) -> str:
         }
         for name, text in files.items():
             (folder / name).write_text(text)
+        write_folder(folder / "measured", *_measured())
         verb, *words = _VERBS[kind]
-        words = [str(folder / word) if word in files else word for word in words]
-        done = run(verb, *words, "--json", str(folder / "result.json"))
+        words = [str(folder / word) if (folder / word).exists() else word for word in words]
+        done = run(*verb.split(), *words, "--json", str(folder / "result.json"))
         assert done.code == 0, done.err
         return (folder / "result.json").read_text()
     finally:
         shutil.rmtree(folder)
+
+
+def _measured() -> list[Record]:
+    """Return one of each kind of point that a report shows otherwise."""
+    return [
+        record(gemm(), 3e-4),
+        record(all_reduce(2**20), 3e-5),
+        record(copy(2**26), 4e-5),
+        record(step(), 0.06),
+        *(record(pair(0, other, 2**26), 1e-3 * other) for other in range(1, 4)),
+        rejected(all_reduce(2**22), "faster than its link"),
+    ]
