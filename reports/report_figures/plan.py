@@ -22,6 +22,7 @@ from reports.result_files.plan import FrontFacts, MapCell, PlanFile
 from reports.words import Words
 from simulator.units import GIB
 
+_MEMORY = "does not fit in memory"
 _SIGNS = {
     "world size is not tp x cp x dp x pp": "W",
     "attention heads do not divide by tp": "H",
@@ -29,9 +30,9 @@ _SIGNS = {
     "batch does not divide by dp x micro-batch": "B",
     "layers do not divide over the stages": "L",
     "schedule does not allow it": "S",
-    "does not fit in memory": "X",
+    _MEMORY: "X",
 }
-"""The sign of a cell that has no layout, by what refuses most of its layouts."""
+"""The sign of a cell that has no layout: memory where any is legal, else what refuses most."""
 _OTHER = "O"
 
 
@@ -73,6 +74,7 @@ def _cell(cell: MapCell | None, words: Words) -> Cell:
             value=best.step_time_s, text=f"{best.name}: {seconds(best.step_time_s)}, {size} GiB"
         )
     most = max(cell.reasons, key=lambda reason: cell.reasons[reason], default="")
+    most = _MEMORY if _MEMORY in cell.reasons else most
     text = "; ".join(
         f"{words(reason) if reason in _SIGNS else reason}: {count:,}"
         for reason, count in cell.reasons.items()

@@ -1,0 +1,495 @@
+"""Figures as plotly draws them in a page: plain dictionaries of traces and a layout.
+
+Colours of text, axes and paper are left to the page, which knows whether it is light or dark. All
+text that comes from the input is escaped twice over: plotly would read tags in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import pairwise
+from typing import Any, assert_never
+
+from reports.charts import (
+    Chart,
+    Diagram,
+    Figure,
+    HeatMap,
+    Histogram,
+    LayoutMap,
+    Rule,
+    Series,
+    Stacks,
+    Timeline,
+    Tornado,
+)
+from reports.palette import BOXES, BRIGHT, GREY, LIGHT, utilised
+from reports.quantities import plain
+
+Trace = dict[str, Any]
+_MOST_BARS = 4000
+"""Bars of a timeline that are drawn one by one and say what they are; else one shape a kind."""
+_FEW = 8
+"""Places on a logarithmic axis up to which each is marked."""
+_HALF = 0.42
+"""Half the height of a bar over the distance of two rows."""
+_LEVELS = 5
+"""Colours of a diagram's lines."""
+_ROW, _BASE, _LEAST = 34, 130, 380
+"""Pixels of a row of a figure, of what is around its rows, and of the lowest figure."""
+_MOST_HEIGHT = 1200
+_MANY = 24
+"""Rows from which on they are half as high."""
+
+
+def plotly_figure(figure: Figure) -> dict[str, Any]:
+    """Return `data` and `layout` of a figure, as JSON has them."""
+    match figure:
+        case Chart():
+            return _chart(figure)
+        case Histogram():
+            return _histogram(figure)
+        case HeatMap():
+            return _heat_map(figure)
+        case Stacks():
+            return _stacks(figure)
+        case Timeline():
+            return _timeline(figure)
+        case LayoutMap():
+            return _layout_map(figure)
+        case Tornado():
+            return _tornado(figure)
+        case Diagram():
+            return _diagram(figure)
+        case _:
+            assert_never(figure)
+
+
+def shown(text: str) -> str:
+    """Return text in which plotly sees neither tags nor entities nor formulas.
+
+    >>> shown("<b>$x$ & y</b>")
+    '&lt;b&gt;&#36;x&#36; &amp; y&lt;/b&gt;'
+    """
+    return escape(plain(text), quote=False).replace("$", "&#36;")
+
+
+def marks_of(figure: Figure) -> int:
+    """Return how many marks a figure draws: bars, points, cells, boxes."""
+    match figure:
+        case Chart():
+            return sum(len(series.x) for series in figure.series if not series.line)
+        case Histogram():
+            return len(figure.counts)
+        case HeatMap():
+            return sum(value is not None for row in figure.values for value in row)
+        case Stacks():
+            return len(figure.parts) * len(figure.bars)
+        case Timeline():
+            return len(figure.row)
+        case LayoutMap():
+            return sum(len(row) for row in figure.cells)
+        case Tornado():
+            return len(figure.swings)
+        case Diagram():
+            return len(figure.boxes)
+        case _:
+            assert_never(figure)
+
+
+def _layout(height: float = _LEAST, **more: Any) -> dict[str, Any]:
+    return {"height": int(min(_MOST_HEIGHT, max(_LEAST, height))), "showlegend": True, **more}
+
+
+def _axis(title: str, *, log: bool = False, **more: Any) -> dict[str, Any]:
+    kind = {"type": "log"} if log else {}
+    return {"title": {"text": shown(title)}, "automargin": True, **kind, **more}
+
+
+def _chart(chart: Chart) -> dict[str, Any]:
+    groups = list(dict.fromkeys(series.group for series in chart.series))
+    colours = {group: BRIGHT[place % len(BRIGHT)] for place, group in enumerate(groups)}
+    data = [_series(series, colours[series.group]) for series in chart.series]
+    data += list(_diagonals(chart))
+    data += [_level(rule, chart) for rule in chart.rules]
+    named = [trace for trace in data if trace.get("showlegend", True)]
+    return {
+        "data": data,
+        "layout": _layout(
+            xaxis=_axis(chart.x_label, log=chart.log_x, **_ticks(chart)),
+            yaxis=_axis(chart.y_label, log=chart.log_y),
+            showlegend=len(named) > 1,
+            hovermode="closest",
+        ),
+    }
+
+
+def _ticks(chart: Chart) -> dict[str, Any]:
+    """Return ticks at the places themselves where a logarithmic axis has few of them."""
+    sizes = sorted({x for series in chart.series for x in series.x})
+    if not chart.log_x or len(sizes) > _FEW:
+        return {}
+    return {"tickvals": sizes, "ticktext": [f"{x:,.6g}" for x in sizes]}
+
+
+def _series(series: Series, colour: str) -> Trace:
+    trace: Trace = {
+        "type": "scatter",
+        "name": shown(series.label),
+        "mode": "lines" if series.line else "markers",
+        "x": list(series.x),
+        "y": list(series.y),
+        "line": {"color": colour, "width": 2, "shape": "hv" if series.steps else "linear"},
+        "marker": {"color": colour, "size": 8, "opacity": 0.85},
+    }
+    if series.texts:
+        trace["text"] = [shown(text) for text in series.texts]
+    if series.low:
+        above = [high - y for high, y in zip(series.high, series.y, strict=True)]
+        below = [y - low for low, y in zip(series.low, series.y, strict=True)]
+        trace["error_y"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": above,
+            "arrayminus": below,
+            "color": colour,
+            "thickness": 1.2,
+            "width": 3,
+        }
+    return trace
+
+
+def _diagonals(chart: Chart) -> Iterator[Trace]:
+    values = [value for series in chart.series for value in (*series.x, *series.y)]
+    if not chart.diagonal or not values:
+        return
+    ends = [min(values), max(values)]
+    factors = [1.0, 1 + chart.tolerance, 1 / (1 + chart.tolerance)] if chart.tolerance else [1.0]
+    for factor in factors:
+        yield {
+            "type": "scatter",
+            "mode": "lines",
+            "x": ends,
+            "y": [end * factor for end in ends],
+            "line": {"color": GREY, "width": 1, "dash": "solid" if factor == 1 else "dash"},
+            "hoverinfo": "skip",
+            "showlegend": False,
+        }
+
+
+def _level(rule: Rule, chart: Chart) -> Trace:
+    values = [value for series in chart.series for value in series.x] or [0.0, 1.0]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": shown(rule.label),
+        "x": [min(values), max(values)],
+        "y": [rule.y, rule.y],
+        "line": {"color": "#cc3311", "width": 1.5, "dash": "dash"},
+    }
+
+
+def _histogram(histogram: Histogram) -> dict[str, Any]:
+    edges = histogram.edges
+    widths = [high - low for low, high in pairwise(edges)]
+    bars: Trace = {
+        "type": "bar",
+        "x": [low + width / 2 for low, width in zip(edges, widths, strict=False)],
+        "y": list(histogram.counts),
+        "width": widths,
+        "marker": {"color": BRIGHT[0], "line": {"width": 0.5, "color": GREY}},
+        "showlegend": False,
+    }
+    most = max(histogram.counts, default=1)
+    marks = [
+        {
+            "type": "scatter",
+            "mode": "lines+text",
+            "x": [mark.y, mark.y],
+            "y": [0, most],
+            "text": ["", shown(mark.label)],
+            "textposition": "top center",
+            "line": {"color": "#cc3311", "width": 1.5, "dash": "dash"},
+            "hoverinfo": "x",
+            "showlegend": False,
+        }
+        for mark in histogram.marks
+    ]
+    return {
+        "data": [bars, *marks],
+        "layout": _layout(
+            xaxis=_axis(histogram.x_label), yaxis=_axis(histogram.y_label), showlegend=False
+        ),
+    }
+
+
+def _heat_map(heat: HeatMap) -> dict[str, Any]:
+    ranks = list(map(str, heat.ranks))
+    trace = {
+        "type": "heatmap",
+        "x": ranks,
+        "y": ranks,
+        "z": [list(row) for row in heat.values],
+        "colorscale": "Viridis",
+        "colorbar": {"title": {"text": shown(heat.unit)}},
+    }
+    axis = {"type": "category", "automargin": True}
+    return {
+        "data": [trace],
+        "layout": _layout(
+            _LEAST + 8 * len(ranks), xaxis=axis, yaxis={**axis, "autorange": "reversed"}
+        ),
+    }
+
+
+def _stacks(stacks: Stacks) -> dict[str, Any]:
+    bars = [shown(bar) for bar in stacks.bars]
+    data: list[Trace] = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": shown(part.label),
+            "y": bars,
+            "x": list(part.values),
+            "marker": {"color": LIGHT[place % len(LIGHT)]},
+        }
+        for place, part in enumerate(stacks.parts)
+    ]
+    layout = _layout(
+        _BASE + 90 + _ROW * len(bars),
+        barmode="relative",
+        xaxis=_axis(stacks.y_label),
+        yaxis={"automargin": True, "autorange": "reversed", "type": "category"},
+        legend={"orientation": "h", "y": -0.2, "traceorder": "normal"},
+    )
+    if stacks.limit is not None:
+        layout["shapes"] = [
+            {
+                "type": "line",
+                "x0": stacks.limit.y,
+                "x1": stacks.limit.y,
+                "y0": 0,
+                "y1": 1,
+                "yref": "paper",
+                "line": {"color": "#cc3311", "width": 1.5, "dash": "dash"},
+            }
+        ]
+        layout["annotations"] = [
+            {
+                "x": stacks.limit.y,
+                "y": 1,
+                "yref": "paper",
+                "yanchor": "bottom",
+                "text": shown(stacks.limit.label),
+                "showarrow": False,
+            }
+        ]
+    return {"data": data, "layout": layout}
+
+
+def _timeline(timeline: Timeline) -> dict[str, Any]:
+    one_by_one = len(timeline.row) <= _MOST_BARS
+    draw = _bars if one_by_one else _shapes
+    rows = len(timeline.rows)
+    data = [
+        {
+            **draw(timeline, [i for i, each in enumerate(timeline.kind) if each == kind]),
+            "name": shown(name),
+        }
+        for kind, name in enumerate(timeline.kinds)
+        if kind in set(timeline.kind)
+    ]
+    for place, trace in enumerate(data):
+        _paint(trace, LIGHT[place % len(LIGHT)])
+    every = max(1, rows // 32)
+    ticks = list(range(0, rows, every))
+    return {
+        "data": data,
+        "layout": _layout(
+            _BASE + (_ROW if rows < _MANY else _ROW / 2) * rows,
+            barmode="overlay",
+            bargap=0.16,
+            hovermode="closest" if one_by_one else False,
+            dragmode="zoom",
+            xaxis=_axis(timeline.x_label, range=[0, max(timeline.stop)]),
+            yaxis={
+                "automargin": True,
+                "range": [rows - 0.5, -0.5],
+                "tickvals": ticks,
+                "ticktext": [shown(timeline.rows[tick]) for tick in ticks],
+            },
+            legend={"orientation": "h", "y": -0.2},
+        ),
+    }
+
+
+def _bars(timeline: Timeline, places: Sequence[int]) -> Trace:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "y": [timeline.row[i] for i in places],
+        "base": [timeline.start[i] for i in places],
+        "x": [timeline.stop[i] - timeline.start[i] for i in places],
+        "text": [shown(timeline.texts[i]) for i in places],
+        "textposition": "none",
+        "hovertemplate": "%{text}<br>%{base:.4s} s + %{x:.4s} s<extra></extra>",
+        "width": 2 * _HALF,
+    }
+
+
+def _shapes(timeline: Timeline, places: Sequence[int]) -> Trace:
+    """Return all bars of a kind as one outline, which a browser draws at once."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for i in places:
+        start, stop, row = timeline.start[i], timeline.stop[i], timeline.row[i]
+        x += [_short(start), _short(stop), _short(stop), _short(start), None]
+        y += [row - _HALF, row - _HALF, row + _HALF, row + _HALF, None]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "fill": "toself",
+        "hoverinfo": "skip",
+        "line": {"width": 0, "simplify": False},
+    }
+
+
+def _short(value: float) -> float:
+    """Return a number with as many digits as a screen can show: it makes pages smaller."""
+    return float(f"{value:.6g}")
+
+
+def _paint(trace: Trace, colour: str) -> None:
+    if trace["type"] == "bar":
+        trace["marker"] = {"color": colour, "line": {"width": 0.3, "color": GREY}}
+    else:
+        trace["fillcolor"] = colour
+
+
+def _layout_map(found: LayoutMap) -> dict[str, Any]:
+    values = [[cell.value for cell in row] for row in found.cells]
+    trace: Trace = {
+        "type": "heatmap",
+        "x": list(found.columns),
+        "y": list(found.rows),
+        "z": values,
+        "customdata": [[shown(cell.text) for cell in row] for row in found.cells],
+        "hovertemplate": "tp %{x}, pp %{y}<br>%{customdata}<extra></extra>",
+        "hoverongaps": True,
+        "colorscale": "Viridis",
+        "reversescale": True,
+        "colorbar": {"title": {"text": shown(found.unit)}},
+        "xgap": 2,
+        "ygap": 2,
+    }
+    known = [value for row in values for value in row if value is not None]
+    return {
+        "data": [trace],
+        "layout": _layout(
+            _BASE + 46 * len(found.rows),
+            xaxis=_axis(found.x_label, type="category"),
+            yaxis=_axis(found.y_label, type="category"),
+            annotations=list(_cell_texts(found, known)),
+        ),
+    }
+
+
+def _cell_texts(found: LayoutMap, known: Sequence[float]) -> Iterator[dict[str, Any]]:
+    middle = (min(known) + max(known)) / 2 if known else 0.0
+    for row, cells in zip(found.rows, found.cells, strict=True):
+        for column, cell in zip(found.columns, cells, strict=True):
+            text = cell.sign if cell.value is None else f"{cell.value:.4g}"
+            note: dict[str, Any] = {"x": column, "y": row, "text": shown(text), "showarrow": False}
+            if cell.value is not None:
+                note["font"] = {"color": "#ffffff" if cell.value > middle else "#16171a"}
+            yield note
+
+
+def _tornado(tornado: Tornado) -> dict[str, Any]:
+    labels = [shown(swing.label) for swing in tornado.swings]
+    lows = [min(swing.low, swing.high) for swing in tornado.swings]
+    highs = [max(swing.low, swing.high) for swing in tornado.swings]
+    reach = [
+        (min(low, tornado.centre), max(high, tornado.centre))
+        for low, high in zip(lows, highs, strict=True)
+    ]
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "y": labels,
+        "base": [low for low, _ in reach],
+        "x": [high - low for low, high in reach],
+        "customdata": [
+            [low, high, shown(swing.text)]
+            for low, high, swing in zip(lows, highs, tornado.swings, strict=True)
+        ],
+        "hovertemplate": "%{y}: %{customdata[0]:.4g} to %{customdata[1]:.4g}"
+        "<br>%{customdata[2]}<extra></extra>",
+        "marker": {"color": [BRIGHT[0] if high >= tornado.centre else BRIGHT[1] for high in highs]},
+    }
+    line = {
+        "type": "line",
+        "x0": tornado.centre,
+        "x1": tornado.centre,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "line": {"color": GREY, "width": 1.5},
+    }
+    return {
+        "data": [trace],
+        "layout": _layout(
+            _BASE + _ROW * len(labels),
+            showlegend=False,
+            xaxis=_axis(tornado.x_label),
+            yaxis={"automargin": True, "autorange": "reversed", "type": "category"},
+            shapes=[line],
+        ),
+    }
+
+
+def _diagram(diagram: Diagram) -> dict[str, Any]:
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": [diagram.boxes[cable.one].x, diagram.boxes[cable.other].x],
+            "y": [diagram.boxes[cable.one].y, diagram.boxes[cable.other].y],
+            "text": shown(cable.text),
+            "hoverinfo": "text",
+            "line": {"color": utilised(cable.used), "width": 2.5},
+            "showlegend": False,
+        }
+        for cable in diagram.cables
+    ]
+    boxes = {
+        "type": "scatter",
+        "mode": "markers+text",
+        "x": [box.x for box in diagram.boxes],
+        "y": [box.y for box in diagram.boxes],
+        "text": [shown(box.label) for box in diagram.boxes],
+        "textposition": "bottom center",
+        "hoverinfo": "text",
+        "marker": {
+            "symbol": "square",
+            "size": 16,
+            "color": [BOXES.get(box.kind, GREY) for box in diagram.boxes],
+            "line": {"width": 1, "color": GREY},
+        },
+        "showlegend": False,
+    }
+    hidden = {"visible": False}
+    rows = 1 + max((box.y for box in diagram.boxes), default=0.0)
+    return {
+        "data": [*data, boxes],
+        "layout": _layout(
+            _BASE + 110 * rows,
+            showlegend=False,
+            hovermode="closest",
+            xaxis={**hidden, "range": [-0.06, 1.06]},
+            yaxis={**hidden, "range": [-0.6, rows - 0.4]},
+        ),
+    }
