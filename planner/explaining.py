@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from planner.planning import plan
 from planner.result import Plan
 from planner.search import Progress
+from planner.sensitivity import Sensitivity, sensitivities
 from planner.variants import OUTER_AXES, Varied, varied_scenario
 from planner.what_if import WhatIf, what_ifs
 from planner.what_if_file import check_changes
@@ -24,6 +25,8 @@ class Explanation:
     what_ifs: tuple[WhatIf, ...]
     worthwhile: Worthwhile | None
     """None where no kind of layouts was asked for."""
+    sensitivities: tuple[Sensitivity, ...] = ()
+    """How each source of error moves the step of the best layout; empty where nothing fits."""
 
 
 def explain(
@@ -53,7 +56,8 @@ def explain(
     base = replace(base, varied=Varied())
     changes = what_ifs(one, base, progress)
     kind = None if not wanted else worthwhile(one, base, wanted, progress)
-    return Explanation(plan=found, what_ifs=tuple(changes), worthwhile=kind)
+    moved = sensitivities(one, base, found.drawn)
+    return Explanation(plan=found, what_ifs=tuple(changes), worthwhile=kind, sensitivities=moved)
 
 
 def _fixed(scenario: Scenario, varied: Varied) -> Scenario:

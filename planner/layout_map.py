@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from planner.budget import Budget
 from planner.result import MapBest, MapCell
@@ -12,32 +12,44 @@ from simulator.api import Forecaster
 from simulator.parallel.checks import Reason
 from simulator.parallel.layout import ParallelLayout
 
+_Cells = dict[tuple[int, int], list[ParallelLayout]]
 
-def layout_map(pool: Pool, budget: Budget) -> tuple[MapCell, ...]:
+
+def layout_map(
+    pool: Pool, budget: Budget, settled: Callable[[], None] = lambda: None
+) -> tuple[MapCell, ...]:
     """Return a cell for every tp and pp of a job and cluster that was searched.
 
-    Once the budget is spent, cells hold the best that was found until then: at least one layout
-    where any fits.
+    Once the budget is spent, cells hold the best that was found until then, at least one layout
+    where any fits, and what any other takes at least. `settled` is told of each cell.
     """
-    fitting: dict[tuple[int, int], list[ParallelLayout]] = {}
-    for layout in pool.feasible.fitting:
-        fitting.setdefault((layout.tp, layout.pp), []).append(layout)
+    fitting, balanced = pool.feasible.fitting, pool.feasible.balanced
+    plain = _by_size(fitting[: len(fitting) - balanced])
+    extra = _by_size(fitting[len(fitting) - balanced :])
     forecaster = pool.variant.forecaster
     cells = []
     for (tp, pp), counts in pool.space.by_size.items():
-        here = fitting.get((tp, pp), [])
-        too_large = max(0, counts.legal - len(here))
+        here, uneven = plain.get((tp, pp), []), extra.get((tp, pp), [])
+        too_large = counts.legal - len(here)
         reasons = dict(counts.rejected) | ({Reason.MEMORY: too_large} if too_large else {})
         cells.append(
             MapCell(
                 tp=tp,
                 pp=pp,
-                considered=len(here) + sum(reasons.values()),
-                best=_best(forecaster, here, budget),
+                considered=len(here) + len(uneven) + sum(reasons.values()),
+                best=_best(forecaster, [*here, *uneven], budget),
                 reasons=reasons,
             )
         )
+        settled()
     return tuple(cells)
+
+
+def _by_size(layouts: Iterable[ParallelLayout]) -> _Cells:
+    cells: _Cells = {}
+    for layout in layouts:
+        cells.setdefault((layout.tp, layout.pp), []).append(layout)
+    return cells
 
 
 def _best(
@@ -45,12 +57,13 @@ def _best(
 ) -> MapBest | None:
     if not layouts:
         return None
-    layout = fastest(forecaster, layouts, 1, budget=budget).best[0].layout
-    result = forecaster.estimate(layout)
+    found = fastest(forecaster, layouts, 1, budget=budget)
+    result = forecaster.estimate(found.best[0].layout)
     return MapBest(
-        layout=layout,
+        layout=found.best[0].layout,
         step_time=result.step_time,
         low=result.low,
         high=result.high,
         peak_memory=result.peak_memory,
+        least_open=found.least_open,
     )

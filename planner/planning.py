@@ -44,7 +44,8 @@ def plan(scenario: Scenario, *, progress: Progress | None = None, mapped: bool =
     search = scenario.file.search
     budget = Budget.of(search)
     pools = tuple(map(pool_of, variants(scenario)))
-    bar = _Bar(progress, pools, search.top)
+    cells = max(len(pool.space.by_size) for pool in pools) if mapped else 0
+    bar = _Bar(progress, pools, search.top, cells)
     selected = select(pools, search.objective, search.top, bar.estimated, budget)
     bar.finish_search()
     layouts = ranked(pools, selected.best, search.objective, search.simulate, bar.played)
@@ -55,17 +56,19 @@ def plan(scenario: Scenario, *, progress: Progress | None = None, mapped: bool =
     if not mapped:
         return found
     pool = outcome.pool_of(layouts[0]) if layouts else pools[0]
-    return replace(found, cells=layout_map(pool, budget))
+    return replace(found, cells=layout_map(pool, budget, bar.played))
 
 
 class _Bar:
     """Tells a progress callback how far the search is; never goes back."""
 
-    def __init__(self, callback: Progress | None, pools: Sequence[Pool], top: int) -> None:
+    def __init__(
+        self, callback: Progress | None, pools: Sequence[Pool], top: int, cells: int
+    ) -> None:
         self.callback, self.done = callback, 0
         self.legal = sum(pool.space.legal + pool.feasible.balanced for pool in pools)
         self.too_large = sum(pool.feasible.too_large for pool in pools)
-        self.total = self.legal + min(top, self.legal - self.too_large)
+        self.total = self.legal + min(top, self.legal - self.too_large) + cells
         self._reach(self.too_large)
 
     def estimated(self, count: int) -> None:
@@ -77,7 +80,7 @@ class _Bar:
         self._reach(self.legal)
 
     def played(self) -> None:
-        """One more of the best has been forecast."""
+        """One more of the best has been forecast, or one more cell of the map is known."""
         self._reach(self.done + 1)
 
     def _reach(self, done: int) -> None:

@@ -169,6 +169,9 @@ class MapBest:
     """Ends of the 80 % interval, seconds."""
     peak_memory: float
     """Reserved bytes of the fullest stage."""
+    least_open: float | None
+    """Seconds that any other layout of the cell takes at least, where the search was cut short;
+    None where this one is proved to be the best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

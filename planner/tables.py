@@ -91,6 +91,7 @@ def _cell_entry(cell: MapCell) -> dict[str, Any]:
         "low_s": cell.best.low,
         "high_s": cell.best.high,
         "peak_memory_bytes": cell.best.peak_memory,
+        "least_open_s": cell.best.least_open,
     }
     return {
         "tp": cell.tp,

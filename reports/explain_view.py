@@ -38,6 +38,10 @@ def explain_record(scenario: Scenario, found: Explanation) -> dict[str, Any]:
             for each in found.what_ifs
         ],
         "worthwhile": None if found.worthwhile is None else _worthwhile(found.worthwhile),
+        "sensitivities": [
+            {"source": each.source, "low_s": each.low, "high_s": each.high, "origin": each.origin}
+            for each in found.sensitivities
+        ],
     }
     return result_of(ResultKind.EXPLAIN, record)
 

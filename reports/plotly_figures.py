@@ -34,8 +34,9 @@ _FEW = 8
 """Places on a logarithmic axis up to which each is marked."""
 _HALF = 0.42
 """Half the height of a bar over the distance of two rows."""
-_LEVELS = 5
-"""Colours of a diagram's lines."""
+_LIMIT = "#cc3311"
+_ABOVE = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+"""A legend above its figure."""
 _ROW, _BASE, _LEAST = 34, 130, 380
 """Pixels of a row of a figure, of what is around its rows, and of the lowest figure."""
 _MOST_HEIGHT = 1200
@@ -186,7 +187,7 @@ def _level(rule: Rule, chart: Chart) -> Trace:
         "name": shown(rule.label),
         "x": [min(values), max(values)],
         "y": [rule.y, rule.y],
-        "line": {"color": "#cc3311", "width": 1.5, "dash": "dash"},
+        "line": {"color": _LIMIT, "width": 1.5, "dash": "dash"},
     }
 
 
@@ -210,7 +211,7 @@ def _histogram(histogram: Histogram) -> dict[str, Any]:
             "y": [0, most],
             "text": ["", shown(mark.label)],
             "textposition": "top center",
-            "line": {"color": "#cc3311", "width": 1.5, "dash": "dash"},
+            "line": {"color": _LIMIT, "width": 1.5, "dash": "dash"},
             "hoverinfo": "x",
             "showlegend": False,
         }
@@ -261,30 +262,20 @@ def _stacks(stacks: Stacks) -> dict[str, Any]:
         barmode="relative",
         xaxis=_axis(stacks.y_label),
         yaxis={"automargin": True, "autorange": "reversed", "type": "category"},
-        legend={"orientation": "h", "y": -0.2, "traceorder": "normal"},
+        legend={**_ABOVE, "traceorder": "normal"},
     )
-    if stacks.limit is not None:
-        layout["shapes"] = [
+    if stacks.limit is not None and bars:
+        data.append(
             {
-                "type": "line",
-                "x0": stacks.limit.y,
-                "x1": stacks.limit.y,
-                "y0": 0,
-                "y1": 1,
-                "yref": "paper",
-                "line": {"color": "#cc3311", "width": 1.5, "dash": "dash"},
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": shown(stacks.limit.label),
+                "x": [stacks.limit.y] * len(bars),
+                "y": bars,
+                "line": {"color": _LIMIT, "width": 1.5, "dash": "dash"},
+                "marker": {"color": _LIMIT, "size": 16, "symbol": "line-ns-open"},
             }
-        ]
-        layout["annotations"] = [
-            {
-                "x": stacks.limit.y,
-                "y": 1,
-                "yref": "paper",
-                "yanchor": "bottom",
-                "text": shown(stacks.limit.label),
-                "showarrow": False,
-            }
-        ]
+        )
     return {"data": data, "layout": layout}
 
 
@@ -319,7 +310,7 @@ def _timeline(timeline: Timeline) -> dict[str, Any]:
                 "tickvals": ticks,
                 "ticktext": [shown(timeline.rows[tick]) for tick in ticks],
             },
-            legend={"orientation": "h", "y": -0.2},
+            legend=_ABOVE,
         ),
     }
 
@@ -373,11 +364,17 @@ def _layout_map(found: LayoutMap) -> dict[str, Any]:
     values = [[cell.value for cell in row] for row in found.cells]
     trace: Trace = {
         "type": "heatmap",
-        "x": list(found.columns),
-        "y": list(found.rows),
+        "x": list(range(len(found.columns))),
+        "y": list(range(len(found.rows))),
         "z": values,
-        "customdata": [[shown(cell.text) for cell in row] for row in found.cells],
-        "hovertemplate": "tp %{x}, pp %{y}<br>%{customdata}<extra></extra>",
+        "customdata": [
+            [
+                f"tp {tp}, pp {pp}: {shown(cell.text)}"
+                for tp, cell in zip(found.columns, row, strict=True)
+            ]
+            for pp, row in zip(found.rows, found.cells, strict=True)
+        ],
+        "hovertemplate": "%{customdata}<extra></extra>",
         "hoverongaps": True,
         "colorscale": "Viridis",
         "reversescale": True,
@@ -390,17 +387,27 @@ def _layout_map(found: LayoutMap) -> dict[str, Any]:
         "data": [trace],
         "layout": _layout(
             _BASE + 46 * len(found.rows),
-            xaxis=_axis(found.x_label, type="category"),
-            yaxis=_axis(found.y_label, type="category"),
+            xaxis=_axis(found.x_label, **_named_ticks(found.columns)),
+            yaxis=_axis(found.y_label, **_named_ticks(found.rows)),
             annotations=list(_cell_texts(found, known)),
         ),
     }
 
 
+def _named_ticks(names: Sequence[str]) -> dict[str, Any]:
+    """Return a tick with a name at each whole number; names that look like numbers stay names."""
+    return {
+        "tickvals": list(range(len(names))),
+        "ticktext": list(map(shown, names)),
+        "showgrid": False,
+        "zeroline": False,
+    }
+
+
 def _cell_texts(found: LayoutMap, known: Sequence[float]) -> Iterator[dict[str, Any]]:
     middle = (min(known) + max(known)) / 2 if known else 0.0
-    for row, cells in zip(found.rows, found.cells, strict=True):
-        for column, cell in zip(found.columns, cells, strict=True):
+    for row, cells in enumerate(found.cells):
+        for column, cell in enumerate(cells):
             text = cell.sign if cell.value is None else f"{cell.value:.4g}"
             note: dict[str, Any] = {"x": column, "y": row, "text": shown(text), "showarrow": False}
             if cell.value is not None:

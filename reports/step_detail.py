@@ -7,17 +7,20 @@ from dataclasses import asdict
 from typing import Any
 
 from reports.topology_figure import Picture
+from simulator.hardware.profile import Profile
 from simulator.results import Breakdown, MemoryCurve, OperatorUse, Span, StepResult
-from simulator.scenario import Scenario
 
 
 def detail_record(
-    scenario: Scenario,
+    profile: Profile,
     result: StepResult,
     operators: Iterable[OperatorUse],
     curves: Iterable[MemoryCurve],
 ) -> dict[str, Any]:
-    """Return what a step is made of, beyond its totals; see `result_files.step.StepFile`."""
+    """Return what a step is made of, beyond its totals; see `result_files.step.StepFile`.
+
+    The operators are of a stage that stands on the machine of `profile`.
+    """
     return {
         "breakdowns": [breakdown_record(each) for each in result.breakdowns],
         "timeline": timeline_record(result.spans),
@@ -30,7 +33,7 @@ def detail_record(
             for curve in curves
         ],
         "operators": [_operator(use) for use in operators],
-        "peaks": _peaks(scenario),
+        "peaks": _peaks(profile),
     }
 
 
@@ -90,12 +93,12 @@ def _operator(use: OperatorUse) -> dict[str, Any]:
     }
 
 
-def _peaks(scenario: Scenario) -> dict[str, Any] | None:
-    """Return what the accelerator's data sheet promises; None of several kinds of them."""
-    if scenario.mixed:
-        return None
-    gpu = scenario.profile.accelerator
+def _peaks(profile: Profile) -> dict[str, Any]:
+    """Return what the accelerator's data sheet promises, and which one that is."""
+    gpu = profile.accelerator
     return {
+        "accelerator": gpu.name,
         "matmul_flops_per_second": {str(kind): float(peak) for kind, peak in gpu.peak.items()},
         "memory_bandwidth_bytes_per_second": float(gpu.memory_bandwidth),
+        "sources": [f"{each.what}: {each.reference}" for each in profile.machine.source],
     }

@@ -27,7 +27,8 @@ def operators_of(forecaster: Forecaster, layout: ParallelLayout, stage: int) -> 
     With the launch gaps of `Breakdown` their exposed seconds add up to its passes, where the stage
     runs at its own pace; the optimizer and what is between passes is not among them.
     """
-    machine, program = forecaster.machine_of(layout, stage), forecaster.program(layout)
+    machine = forecaster.machine_of(layout, stage)
+    program = machine.programs.of(layout)
     pipeline = layout.pipeline
     passes = program.micro_batches * pipeline.way / pipeline.places
     found: dict[tuple[str, str, Category], OperatorUse] = {}
@@ -98,16 +99,22 @@ def memory_curves(
 
     The highest point of a curve is the stage's `allocated`: a forward pass brings what it keeps,
     its backward pass takes it away at its end, and while a backward pass runs there are also
-    recomputed activations, gathered parameters and logits. None of a mixed cluster, whose stages
-    stand on several machines.
+    recomputed activations, gathered parameters and logits. Of a stage on several machines it is
+    the one that `StepResult.memory` is of.
     """
+    found = []
+    for use, machine in zip(result.memory, _machines(forecaster, layout), strict=True):
+        program = machine.programs.of(layout)
+        chunks = machine.memories.of_chunks(program, use.stage)
+        found.append(_curve(program, use, chunks, result.spans))
+    return tuple(found)
+
+
+def _machines(forecaster: Forecaster, layout: ParallelLayout) -> Sequence[Machine]:
+    """Return the machine that each stage's memory is said of."""
     if forecaster.mixed is not None:
-        return ()
-    program, machine = forecaster.program(layout), forecaster.machine_of(layout, 0)
-    return tuple(
-        _curve(program, use, machine.memories.of_chunks(program, use.stage), result.spans)
-        for use in result.memory
-    )
+        return forecaster.mixed.fullest_machines(layout)
+    return [forecaster.machine_of(layout, stage) for stage in range(layout.pp)]
 
 
 @dataclass(frozen=True, slots=True)

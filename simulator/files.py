@@ -32,8 +32,8 @@ class FileRecord(BaseModel):
 Record = TypeVar("Record", bound=BaseModel)
 
 
-def read_text(path: Path | str) -> str:
-    """Return the UTF-8 text of a regular file of at most `MAX_FILE_BYTES`.
+def read_text(path: Path | str, most: int = MAX_FILE_BYTES) -> str:
+    """Return the UTF-8 text of a regular file of at most `most` bytes.
 
     Raises:
         InputError: missing, a directory, no permission, too large, or not text.
@@ -43,8 +43,8 @@ def read_text(path: Path | str) -> str:
         size = path.stat().st_size
         if not path.is_file():
             raise InputError(_file_problem(path, "must be a regular file", "a directory or device"))
-        if size > MAX_FILE_BYTES:
-            rule = f"must be at most {MAX_FILE_BYTES} bytes"
+        if size > most:
+            rule = f"must be at most {most} bytes"
             raise InputError(_file_problem(path, rule, f"{size} bytes"))
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, ValueError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from simulator.asymmetry import Paces, paces_of
@@ -64,15 +64,18 @@ class Mixed:
 
         Of a stage on several machines it is the one with the largest share of its memory in use.
         """
-        uses = self._uses(layout)
-        room = [float(machine.profile.accelerator.memory) for machine in self.machines]
-        return tuple(
-            max(
-                ((uses[kind][stage], room[kind]) for kind in found),
-                key=lambda pair: pair[0].reserved / pair[1],
-            )
-            for stage, found in enumerate(self.stage_kinds(layout))
-        )
+        return tuple((use, _room(self.machines[kind])) for use, kind in self._fullest(layout))
+
+    def fullest_machines(self, layout: ParallelLayout) -> tuple[Machine, ...]:
+        """Return for each stage the machine whose memory `memory` says."""
+        return tuple(self.machines[kind] for _, kind in self._fullest(layout))
+
+    def _fullest(self, layout: ParallelLayout) -> Iterator[tuple[MemoryUse, int]]:
+        uses, room = self._uses(layout), [_room(machine) for machine in self.machines]
+        for stage, held in enumerate(self.stage_kinds(layout)):
+            shares = {kind: uses[kind][stage].reserved / room[kind] for kind in held}
+            fullest = max(shares, key=shares.__getitem__)
+            yield uses[fullest][stage], fullest
 
     def _uses(self, layout: ParallelLayout) -> Sequence[tuple[MemoryUse, ...]]:
         """Return by machine the memory of each stage: once for all that hold the same."""
@@ -93,7 +96,7 @@ class Mixed:
     @property
     def largest_memory(self) -> float:
         """Bytes of the largest accelerator."""
-        return max(float(machine.profile.accelerator.memory) for machine in self.machines)
+        return max(map(_room, self.machines))
 
     @property
     def smallest_host(self) -> float:
@@ -123,6 +126,12 @@ class Mixed:
             profile=" + ".join(names),
             profile_sha256=" + ".join(one.profile_sha256 for one in each),
             constants=constants,
+            used=tuple(
+                f"{name}: {block}"
+                for name, one in zip(names, each, strict=True)
+                for block in one.used
+            ),
+            validation="; ".join(dict.fromkeys(one.validation for one in each)),
             warnings=(*warnings, *self._notes()),
         )
 
@@ -149,6 +158,11 @@ class Mixed:
         row: Sequence[WorkCost],
     ) -> Sequence[WorkCost]:
         return row if network is None else limited_costs(network, program, works, row)
+
+
+def _room(machine: Machine) -> float:
+    """Return the bytes of memory of a machine's accelerator."""
+    return float(machine.profile.accelerator.memory)
 
 
 def nominal_rates(profile: Profile) -> Mapping[LinkKind, float]:

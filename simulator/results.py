@@ -209,6 +209,10 @@ class Provenance:
     seed: int | None
     constants: Mapping[str, str]
     """For each block of constants whether it is nominal, fitted or measured, and from what."""
+    used: tuple[str, ...] = ()
+    """The blocks that the forecast needs."""
+    validation: str = ""
+    """What the interval of the step time was taken from."""
     warnings: tuple[str, ...] = ()
 
 

@@ -79,12 +79,16 @@ def step_file(scenario: Scenario | Path | str, result: StepResult) -> dict[str, 
 
     loaded = read_scenario(scenario)
     forecaster, layout = _prepare(loaded, None)
-    operators = operators_of(forecaster, layout, result.breakdown.stage)
-    curves = memory_curves(forecaster, layout, result)
+    stage = result.breakdown.stage
+    detail = detail_record(
+        forecaster.machine_of(layout, stage).profile,
+        result,
+        operators_of(forecaster, layout, stage),
+        memory_curves(forecaster, layout, result),
+    )
     record = step_record(loaded, layout, result)
     pictures = [picture_record(each) for each in network_pictures(loaded, result)]
-    network = {**record["network"], "pictures": pictures}
-    return {**record, "network": network, **detail_record(loaded, result, operators, curves)}
+    return {**record, "network": {**record["network"], "pictures": pictures}, **detail}
 
 
 def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from planner.goodput.best import (
     compare_spares,
     search_worlds,
 )
-from planner.goodput.bill import Fleet, energy_plan, hours_of, price_of, times
+from planner.goodput.bill import Fleet, energy_plan, hours_of, hours_of_run, price_of, times
 from planner.goodput.checkpoint import checkpoint_notes
 from planner.goodput.data import DataPlan, data_notes, data_plan
 from planner.goodput.elastic import elastic_notes
@@ -101,14 +101,22 @@ def answer(told: Told) -> RunPlan:
         energy=energy_plan(scenario, told.step.breakdown, played, told.fleet, told.model),
         data=data,
         replications=len(played),
-        samples=Samples(
-            days=tuple(one.wall / SECONDS_PER_DAY for one in played),
-            goodput=tuple(one.goodput for one in played),
-            failures=tuple(one.failures for one in played),
-        ),
+        samples=_samples(told, rate),
         seed=run.seed,
         warnings=tuple(_warnings(told, data)),
         assumptions=tuple(_assumptions(told)),
+    )
+
+
+def _samples(told: Told, rate: float | None) -> Samples:
+    """Return every run; `rate` is the price of an accelerator-hour."""
+    hours = tuple(hours_of_run(one, told.fleet) for one in told.played)
+    return Samples(
+        days=tuple(one.wall / SECONDS_PER_DAY for one in told.played),
+        goodput=tuple(one.goodput for one in told.played),
+        failures=tuple(one.failures for one in told.played),
+        accelerator_hours=hours,
+        cost=None if rate is None else tuple(each * rate for each in hours),
     )
 
 

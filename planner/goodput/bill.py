@@ -45,7 +45,12 @@ def price_of(scenario: Scenario) -> Price:
 
 def hours_of(played: Sequence[Played], fleet: Fleet) -> Quantiles:
     """Return the accelerator-hours of the runs, spares included."""
-    return over(played, lambda run: run.wall / SECONDS_PER_HOUR * fleet.with_spares)
+    return over(played, lambda run: hours_of_run(run, fleet))
+
+
+def hours_of_run(run: Played, fleet: Fleet) -> float:
+    """Return the accelerator-hours of one run, spares included."""
+    return run.wall / SECONDS_PER_HOUR * fleet.with_spares
 
 
 def times(found: Quantiles, factor: float) -> Quantiles:

@@ -94,6 +94,10 @@ class Samples:
     days: tuple[float, ...]
     goodput: tuple[float, ...]
     failures: tuple[int, ...]
+    accelerator_hours: tuple[float, ...]
+    """Of the cluster and its spares."""
+    cost: tuple[float, ...] | None
+    """None without a price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +150,16 @@ def run_plan_table(plan: RunPlan) -> dict[str, Any]:
         "energy": _energy(plan.energy),
         "data": asdict(plan.data),
         "replications": plan.replications,
-        "samples": {name: list(column) for name, column in asdict(plan.samples).items()},
+        "samples": _samples(plan.samples),
         "seed": plan.seed,
         "warnings": list(plan.warnings),
         "assumptions": list(plan.assumptions),
     }
+
+
+def _samples(samples: Samples) -> dict[str, list[float] | None]:
+    columns = asdict(samples)
+    return {name: column and list(column) for name, column in columns.items()}
 
 
 def _maybe(found: Quantiles | None) -> dict[str, float] | None:

@@ -24,36 +24,71 @@ class SectionText(ResultRecord):
 
 
 class RatedColumns(Columns):
-    """Measured points as rates, beside what the profile forecasts."""
+    """Measured points that count as rates, beside what the profile forecasts."""
 
     family: tuple[str, ...]
     group: tuple[str, ...]
     """Points of a family that belong to one curve."""
     x: tuple[float, ...]
-    """What the rate is over: bytes, or products of a matrix product."""
+    """Bytes of what moves bytes, FLOP of what computes."""
+    unit: tuple[str, ...]
+    """Of the rates: `B/s` (of collectives the bus bandwidth) or `FLOP/s`."""
     measured: tuple[float, ...]
-    """Bytes/s or FLOP/s."""
     forecast: tuple[float | None, ...]
+    """None where there is no forecast."""
     nominal: tuple[float | None, ...]
-    """The vendor's number for it."""
+    """The data sheet's; None where it says nothing."""
 
 
 class CheckedColumns(Columns):
-    """Every point that was compared with its forecast, in seconds."""
+    """Every point that was measured or tried; times are in seconds."""
 
     family: tuple[str, ...]
     words: tuple[str, ...]
-    measured_s: tuple[float, ...]
-    predicted_s: tuple[float, ...]
+    """The point by itself."""
+    status: tuple[str, ...]
+    """`ok`, or what became of it."""
+    reason: tuple[str, ...]
+    """Why it does not count, or has no forecast; else empty."""
+    measured_s: tuple[float | None, ...]
+    predicted_s: tuple[float | None, ...]
+    shipped_s: tuple[float | None, ...]
+    """What the shipped profile `base` forecasts."""
     used_by_the_fit: tuple[bool, ...]
 
 
 class PairColumns(Columns):
-    """What pairs of ranks reached with their largest message."""
+    """What pairs of ranks reached with their largest message, one way."""
 
     first: tuple[int, ...]
     second: tuple[int, ...]
     bytes_per_second: tuple[float, ...]
+
+
+class SlowRankFacts(ResultRecord):
+    """A rank out of line with the others."""
+
+    rank: int
+    part: str
+    """`link` or `compute`."""
+    factor: float
+    """Its time over that of the typical rank."""
+
+
+class SlowPairFacts(ResultRecord):
+    """Two ranks with a slow link between them."""
+
+    first: int
+    second: int
+    factor: float
+    """Its time over that of the typical pair."""
+
+
+class StragglerFacts(ResultRecord):
+    """All that is slower than the others, the slowest first."""
+
+    ranks: tuple[SlowRankFacts, ...] = ()
+    pairs: tuple[SlowPairFacts, ...] = ()
 
 
 class CalibrationFile(Result):
@@ -65,7 +100,9 @@ class CalibrationFile(Result):
     base: str | None
     """The shipped profile that it is compared with."""
     sections: tuple[SectionText, ...]
+    """The report in words: machine, software, points, errors, constants, clocks."""
     rates: RatedColumns
     checked: CheckedColumns
     pairs: PairColumns
+    stragglers: StragglerFacts
     warnings: tuple[str, ...] = ()

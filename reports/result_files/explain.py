@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from reports.result_files.parts import Layout, Result, ResultRecord
+from reports.result_files.parts import Layout, Result, ResultRecord, Seconds
 from reports.result_files.plan import PlanFile
 
 
@@ -40,6 +40,43 @@ class SensitivityFacts(ResultRecord):
     low_s: float
     """With the source at the end that makes the step shorter."""
     high_s: float
+    origin: str = ""
+    """Where the size of the error is from."""
+
+
+class BestFacts(ResultRecord):
+    """The best layout of all, or of a kind."""
+
+    layout: Layout
+    name: str = ""
+    step_time_s: float
+
+
+class ThresholdFacts(ResultRecord):
+    """By how much one lever has to move for layouts of the kind to win."""
+
+    name: str
+    tried: float
+    """The extreme factor."""
+    factor: float | None
+    """The least factor found at which they win; None: not by this alone."""
+    loses_at: float | None
+    """The largest factor below it at which they do not."""
+    reason: str = ""
+
+
+class WorthwhileFacts(ResultRecord):
+    """The best layout of a kind against the best of all (`--layout-key`)."""
+
+    wanted: dict[str, Any]
+    """The kind."""
+    best: BestFacts
+    found: BestFacts | None
+    """None where none is legal and fits."""
+    reason: str
+    extra_s: Seconds | None
+    """Seconds that the kind takes more, by category."""
+    thresholds: tuple[ThresholdFacts, ...] = ()
 
 
 class ExplainFile(Result):
@@ -47,4 +84,7 @@ class ExplainFile(Result):
 
     plan: PlanFile
     what_if: tuple[WhatIfFacts, ...] = ()
+    worthwhile: WorthwhileFacts | None = None
+    """None where no kind of layouts was asked for."""
     sensitivities: tuple[SensitivityFacts, ...] = ()
+    """Of the best layout; the widest first."""

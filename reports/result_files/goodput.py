@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 from pydantic import Field
 
 from reports.result_files.parts import (
@@ -86,6 +88,13 @@ class SampleColumns(Columns):
     days: tuple[float, ...]
     goodput: tuple[float, ...]
     failures: tuple[int, ...]
+    accelerator_hours: tuple[float, ...]
+    """Of the cluster and its spares."""
+    cost: tuple[float, ...] | None = None
+    """None without a price."""
+
+    def _columns(self) -> dict[str, Sized]:
+        return {name: column for name, column in self if column is not None}
 
 
 class RunPlanFacts(ResultRecord):

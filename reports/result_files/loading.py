@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,6 +23,13 @@ from reports.result_files.trace_comparison import TraceComparisonFile
 from reports.result_files.validation import ValidationFile
 from simulator.errors import InputError, Problem
 from simulator.files import nearest, parse_record, read_text
+
+MAX_RESULT_BYTES = 200_000_000
+"""A timeline of 64 stages and 512 micro-batches takes some megabytes; far more is no result."""
+_SHOWN = 20
+"""Problems that are shown of one file."""
+_FEW_DIGITS = 20
+_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 
 Result: TypeAlias = (
     StepFile
@@ -85,7 +94,7 @@ def load_results(paths: Iterable[Path | str]) -> tuple[ResultFile, ...]:
         try:
             found.append(ResultFile(path=path, result=_load(path)))
         except InputError as error:
-            problems += error.problems
+            problems += _first(error.problems, str(path))
     if problems:
         raise InputError(*problems)
     return tuple(found)
@@ -98,6 +107,14 @@ def _given_twice(paths: Iterable[Path]) -> Iterator[Problem]:
             yield Problem(where=str(path), rule="each result is given once", found=f"{count} times")
 
 
+def _first(problems: Sequence[Problem], where: str) -> Iterator[Problem]:
+    """Yield the problems that are shown of a file, and how many more it has."""
+    yield from problems[:_SHOWN]
+    if len(problems) > _SHOWN:
+        more = len(problems) - _SHOWN
+        yield Problem(where=where, rule=f"has {more:,} more problems like these")
+
+
 def _load(path: Path) -> Result:
     data = _read(path)
     kind = _kind(data, str(path))
@@ -107,9 +124,12 @@ def _load(path: Path) -> Result:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    where, text = str(path), read_text(path)
+    where, text = str(path), read_text(path, MAX_RESULT_BYTES)
     try:
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        data = json.loads(
+            text, object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant
+        )
+        _check_text(text, data)
     except (ValueError, RecursionError) as error:
         reason = "is nested too deeply" if isinstance(error, RecursionError) else str(error)
         fix = "the file that a verb of traincast wrote with --json, whole"
@@ -127,6 +147,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if twice:
         raise ValueError(f"key {twice[0]!r} stands twice in one object")
     return dict(pairs)
+
+
+def _finite(digits: str) -> float:
+    if not isfinite(value := float(digits)):
+        raise ValueError(f"{digits[:_FEW_DIGITS]} is too large for a number")
+    return value
+
+
+def _check_text(text: str, data: Any) -> None:
+    """Raise `ValueError` where an escape stands for half a character, which no page can hold."""
+    if _HALF_CHARACTER.search(text):
+        json.dumps(data, ensure_ascii=False).encode()
 
 
 def _refuse_constant(word: str) -> float:

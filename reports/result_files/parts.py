@@ -94,6 +94,10 @@ class ProvenanceFacts(ResultRecord):
     seed: int | None = None
     constants: dict[str, str] = Field(default_factory=dict)
     """Constant -> `nominal`, `fitted` or `measured`, and from what."""
+    used: tuple[str, ...] = ()
+    """Constants that the forecast needs."""
+    validation: str = ""
+    """What the interval of the step time was taken from."""
     warnings: tuple[str, ...] = ()
 
 

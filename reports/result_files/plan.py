@@ -133,6 +133,8 @@ class MapBest(ResultRecord):
     low_s: float
     high_s: float
     peak_memory_bytes: float
+    least_open_s: float | None = None
+    """Seconds that any other layout takes at least, where the search was cut short."""
 
 
 class MapCell(ResultRecord):

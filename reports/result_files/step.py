@@ -206,11 +206,14 @@ class OperatorFacts(ResultRecord):
 
 
 class PeakFacts(ResultRecord):
-    """What the accelerator could do at most, by its vendor's numbers."""
+    """What the accelerator of the busiest stage could do at most, by its vendor's numbers."""
 
+    accelerator: str = ""
     matmul_flops_per_second: dict[str, float]
     """By number format, dense."""
     memory_bandwidth_bytes_per_second: float
+    sources: tuple[str, ...] = ()
+    """Data sheets of the profile."""
 
 
 class StepFile(Asked):

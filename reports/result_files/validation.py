@@ -24,6 +24,9 @@ class ValidatedRow(ResultRecord):
     peak_memory_bytes: float | None = None
     feasible: bool | None = None
     assumed: tuple[str, ...] = ()
+    labels: dict[str, str] = Field(default_factory=dict)
+    """What the row is grouped by: model, profile, ..."""
+    source: str = ""
 
 
 class ErrorFacts(ResultRecord):

@@ -11,6 +11,7 @@ from simulator.cost.host_notes import HOST_COPY
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
 from simulator.results import Provenance, StepResult
+from simulator.workload.calibrated import interval_source
 from simulator.workload.job import TrainingJob
 from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
@@ -35,6 +36,8 @@ def provenance_of(model: ModelSpec, job: TrainingJob, stack: Stack, profile: Pro
         stack=stack.name,
         seed=None,
         constants=constants.origins(),
+        used=tuple(used),
+        validation=interval_source(stack, constants.software),
         warnings=tuple(warnings),
     )
 

@@ -58,3 +58,11 @@ def relative_spread(stack: Stack, software: SoftwareConstants | None, constants:
     if own is not None and own.step_spread is not None:
         return float(own.step_spread)
     return float((stack.fit.spread**2 + constants**2) ** 0.5)
+
+
+def interval_source(stack: Stack, software: SoftwareConstants | None) -> str:
+    """Return what `relative_spread` was taken from."""
+    own = own_software(stack, software)
+    if own is not None and own.step_spread is not None:
+        return "steps that were measured on this machine with this stack"
+    return f"{stack.name}: {stack.fit.spread_source}"

@@ -13,6 +13,7 @@ from simulator.parallel.checks import Reason
 from simulator.scenario import SearchFile
 from tests.planner.scenarios import gpt, machine
 from tests.planner.scenarios import scenario as small_scenario
+from tests.planner.test_mixed import two_generations
 
 
 def test_each_cell_holds_its_fastest_layout_and_counts_the_refused_ones() -> None:
@@ -48,9 +49,7 @@ def test_a_plan_has_a_map_only_where_it_is_asked_for() -> None:
 
 
 def test_cells_of_a_mixed_cluster_count_its_uneven_layouts_too() -> None:
-    search = SearchFile(tp=(1, 2), pp=(2, 4), micro_batch_size=(1, 2))
-    given = mixed(gpt(layers=8, hidden_size=4096), search, memory="9 GiB")
-    found = planner.plan(given, mapped=True)
+    found = planner.plan(two_generations(model=gpt(12, 4096), memory="6 GiB"), mapped=True)
     assert found.cells is not None
     assert any(entry.layout.layers_per_stage for entry in found.layouts)
     memory = [cell.reasons.get(Reason.MEMORY, 0) for cell in found.cells]

@@ -10,9 +10,15 @@ import pytest
 from simulator.api import Forecaster
 from simulator.detail import memory_curves, operators_of
 from simulator.given_layout import scenario_layout
-from simulator.parallel.layout import ParallelLayout
+from simulator.parallel.checks import violations
+from simulator.parallel.layout import ParallelLayout, Recompute, ScheduleName
 from simulator.results import Category, StepResult
 from simulator.scenario import load_scenario
+from simulator.schedule.registry import SCHEDULES
+from simulator.workload.job import TrainingJob
+from simulator.workload.stack import load_stack
+from tests.planner.scenarios import gpt, scenario
+from tests.planner.test_mixed import two_generations
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = [
@@ -43,6 +49,37 @@ def test_the_highest_point_of_a_memory_curve_is_the_peak_that_is_forecast(name: 
     forecaster, layout, result = played(name)
     curves = memory_curves(forecaster, layout, result)
     assert [max(curve.allocated) for curve in curves] == [use.allocated for use in result.memory]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("recompute", list(Recompute))
+def test_the_peak_is_met_in_every_schedule_and_recomputation(
+    schedule: ScheduleName, recompute: Recompute
+) -> None:
+    megatron = load_stack("megatron-core")
+    stack = megatron.model_copy(update={"schedules": tuple(SCHEDULES)})
+    job = TrainingJob(global_batch_size=32, seq_length=1024)
+    given = scenario(gpt(16), job=job, stack=stack)
+    forecaster, layout = Forecaster.of(given), small_layout(schedule, recompute)
+    assert not [*violations(given.model.spec, job, stack, layout)]
+    result = forecaster.simulate(layout)
+    curves = memory_curves(forecaster, layout, result)
+    assert [max(curve.allocated) for curve in curves] == [use.allocated for use in result.memory]
+
+
+def test_the_peak_is_met_on_the_machines_of_a_mixed_cluster() -> None:
+    forecaster = Forecaster.of(two_generations(memory="40 GiB"))
+    layout = ParallelLayout(tp=4, pp=2, dp=2)
+    result = forecaster.simulate(layout)
+    curves = memory_curves(forecaster, layout, result)
+    assert [max(curve.allocated) for curve in curves] == [use.allocated for use in result.memory]
+
+
+def small_layout(schedule: ScheduleName, recompute: Recompute) -> ParallelLayout:
+    """Return a layout of four stages, with two chunks each where the schedule has them."""
+    single = (ScheduleName.GPIPE, ScheduleName.ONE_F_ONE_B, ScheduleName.ZERO_BUBBLE_H1)
+    vpp = 1 if schedule in single else 2
+    return ParallelLayout(pp=4, vpp=vpp, dp=2, schedule=schedule, recompute=recompute)
 
 
 @pytest.mark.parametrize("name", NAMES)

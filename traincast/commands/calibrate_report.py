@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simulator.errors import InputError, Problem
-from traincast.commands.output import check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, write
 
 if TYPE_CHECKING:
     from calibrate.summary import Summary
@@ -31,22 +31,31 @@ def report_calibration(
         str | None,
         typer.Option("--out", "-o", metavar="FILE", help="Write a page: report.html or report.md."),
     ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(metavar="OUT", help="Write what the report says as JSON ('-': stdout)."),
+    ] = None,
 ) -> None:
     """Report a calibration: points, errors, rates beside the data sheet, slow ranks, clocks."""
     _check_name(out)
-    check_targets(folder, out=out)
+    tables = check_targets(folder, out=out, json=json)
+    from reports.calibration_record import calibration_record
     from reports.calibration_sections import report_sections
     from reports.calibration_view import print_sections
 
     found = _summary(Path(folder), profile, base)
+    if json is not None:
+        write(as_json(calibration_record(found)), json)
     if out is None:
-        print_sections(console(), report_sections(found))
+        if tables:
+            print_sections(console(), report_sections(found))
         return
     from reports.calibration_page import calibration_html, calibration_markdown
 
     page = calibration_html if out.endswith(".html") else calibration_markdown
     write(page(found), out)
-    console().print(f"wrote {out}", style="dim", soft_wrap=True)
+    if tables:
+        console().print(f"wrote {out}", style="dim", soft_wrap=True)
 
 
 def _check_name(out: str | None) -> None:

@@ -44,7 +44,11 @@ RUN = {
     "energy": ("table", "watts of a node, joules of machines and site, kilograms of CO2"),
     "data": ("table", "bytes a token and of the run, rates of reading"),
     "replications": ("integer", "runs that were simulated"),
-    "samples": ("table", "`days`, `goodput` and `failures` of every simulated run, in order"),
+    "samples": (
+        "table",
+        "of every simulated run, in order: `days`, `goodput`, `failures`, "
+        "`accelerator_hours`, `cost` (null without a price)",
+    ),
     "seed": ("integer", "of them"),
     "warnings": ("list of text", "what will not do"),
     "assumptions": ("list of text", "what was taken for granted"),

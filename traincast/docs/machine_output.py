@@ -39,6 +39,8 @@ ROW = {
         "whether `plan` would take it to fit: at most 94 % of the device; steps only",
     ),
     "assumed": ("list of text", "what the row does not say and was assumed"),
+    "labels": ("table of text", "what the row is grouped by, `profile` and `stack` for example"),
+    "source": ("text", "where the row says that it is from"),
 }
 GROUP = {
     "name": ("text", "one line for tables; `all` for all rows"),
@@ -156,6 +158,11 @@ EXPLANATION = {
     "plan": ("table", "as `plan --json` writes it ([plan-json.md](plan-json.md))"),
     "what_if": ("list", "one entry a change"),
     "worthwhile": ("table or null", "the answer to `--layout-key`"),
+    "sensitivities": (
+        "list",
+        "for each source of error, the widest first: `source`, `low_s` and `high_s` (the best "
+        "layout's step at the ends of its 80 % interval, all else as forecast), `origin`",
+    ),
 }
 WHAT_IF = {
     "name": ("text", "of the change"),

@@ -22,8 +22,7 @@ _INTRO = (
 def results_page() -> str:
     """Return the page of all kinds of result files."""
     kinds = [[code(kind.value), code(WRITERS[kind]), _first(MODELS[kind])] for kind in ResultKind]
-    parts = ["# Result files", _INTRO, table(["kind", "written by", "holds"], kinds)]
-    return page(parts[0].removeprefix("# "), *parts[1:], *_sections())
+    return page("Result files", _INTRO, table(["kind", "written by", "holds"], kinds), *_sections())
 
 
 def _sections() -> Iterator[str]:

@@ -25,6 +25,8 @@ ROW_KEYS = [
     "peak_memory_bytes",
     "feasible",
     "assumed",
+    "labels",
+    "source",
 ]
 CELLS = st.one_of(
     st.sampled_from(

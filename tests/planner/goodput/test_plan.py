@@ -9,7 +9,7 @@ import pytest
 
 from planner.goodput import RunPlan, run_plan, run_plan_table
 from planner.goodput.rates import Hazard
-from planner.goodput.replicate import World, check_count
+from planner.goodput.replicate import World, check_count, quantiles
 from planner.goodput.shape import Cause, Level, RunShape
 from simulator.api import Forecaster
 from simulator.errors import InfeasibleError, InputError
@@ -68,6 +68,19 @@ def test_the_interval_of_the_step_becomes_that_of_the_days() -> None:
     plan = planned({"replications": 1000}, high=11.0)
     found = (plan.days.p10, plan.days.p50, plan.days.p90)
     assert found == pytest.approx((10.0 / 1.1, 10.0, 11.0), rel=0.015)
+
+
+def test_every_run_is_kept_and_quantiles_are_theirs() -> None:
+    plan = planned({**FAILING, "price": 2.0})
+    assert plan.cost is not None
+    assert plan.samples.cost == tuple(2.0 * hours for hours in plan.samples.accelerator_hours)
+    for column, found in (
+        (plan.samples.days, plan.days),
+        (plan.samples.goodput, plan.goodput),
+        (plan.samples.cost, plan.cost),
+    ):
+        assert len(column) == 20
+        assert found == quantiles(column)
 
 
 def test_spares_are_paid_and_draw_idle_power() -> None:

@@ -33,7 +33,7 @@ seq_length = 1024
 tokens = 1_000_000_000
 [search]
 tp = [1, 2]
-pp = [1, 2]
+pp = [1]
 """
 _LAYOUT = """
 [layout]
@@ -68,7 +68,7 @@ b,GPT 1.7B,NVIDIA A100 SXM,32,8,80,Megatron-LM,1.7,24,2304,9216,2,24,24,51200,20
 _VERBS = {
     ResultKind.STEP: ("simulate", "scenario.toml"),
     ResultKind.PLAN: ("plan", "plan.toml", "--quiet"),
-    ResultKind.EXPLAIN: ("explain", "plan.toml", "--quiet"),
+    ResultKind.EXPLAIN: ("explain", "plan.toml", "--quiet", "--layout-key", "tp=2"),
     ResultKind.GOODPUT: ("goodput", "run.toml"),
     ResultKind.COMPARE: ("compare", "scenario.toml", "other.toml", "--layout", "--quiet"),
     ResultKind.SWEEP: ("sweep", "sweep.toml", "--quiet"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reports.result_files import FORMAT, ResultKind, load_results
-from reports.result_files.loading import MODELS
+from reports.result_files.loading import MAX_RESULT_BYTES, MODELS
 from simulator.errors import InputError
 from tests.reports.result_files.made import MADE, made
 
@@ -52,6 +52,11 @@ def refused(tmp_path: Path, text: str) -> str:
         ('{"kind": "step"', "is not valid JSON"),
         ('{"kind": "plan", "kind": "step"}', "key 'kind' stands twice in one object"),
         ('{"kind": "step", "format": 1, "x": NaN}', "NaN is no number of JSON"),
+        ('{"kind": "step", "format": 1, "x": -1e999}', "-1e999 is too large for a number"),
+        ('{"kind": "step", "format": 1, "x": ' + "9" * 5000 + "}", "is not valid JSON"),
+        ('{"kind": "step", "title": "\\ud800"}', "is not valid JSON: 'utf-8' codec can't encode"),
+        ('{"a": ' * 100_000, "nested too deeply"),
+        ("\0", "must be a text file"),
         ("[" * 100_000, "nested too deeply"),
         ("[1]", "must be one JSON object, a result of traincast (found list)"),
         ('{"searched": {}}', "write it again: traincast plan SCENARIO --json"),
@@ -80,6 +85,23 @@ def test_all_faults_of_all_files_are_said_at_once(tmp_path: Path) -> None:
         (str(missing), ""),
     }
     assert len(caught.value.problems) == 4
+
+
+def test_a_column_of_faults_is_counted_not_listed(tmp_path: Path) -> None:
+    wrong = _changed(tmp_path, lambda step: step["timeline"].update(start_s=["x"] * 1000))
+    with pytest.raises(InputError) as caught:
+        load_results([wrong])
+    *shown, last = caught.value.problems
+    assert {problem.key for problem in shown} == {f"timeline.start_s.{i}" for i in range(20)}
+    assert last.rule == "has 980 more problems like these"
+
+
+def test_what_is_far_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.json"
+    with path.open("wb") as file:
+        file.truncate(MAX_RESULT_BYTES + 1)  # A hole, which takes no space.
+    with pytest.raises(InputError, match="must be at most 200000000 bytes"):
+        load_results([path])
 
 
 @pytest.mark.parametrize(

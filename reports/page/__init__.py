@@ -1,0 +1,1 @@
+"""Reports as documents: sentences, tables and figures, and how they become pages."""

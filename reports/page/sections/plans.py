@@ -1,0 +1,213 @@
+"""Tables of plans and of whole runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reports.goodput_view import CAUSE_WORDS
+from reports.page.sections.forecasts import layout_words
+from reports.quantities import number, percent, seconds
+from reports.report_figures.labels import named
+from reports.result_files.explain import ChangedStep, ExplainFile
+from reports.result_files.goodput import GoodputFile, RunPlanFacts
+from reports.result_files.parts import Three
+from reports.result_files.plan import PlanFile
+from reports.section import NONE, Section, facts_section, figures
+from reports.section import words as text_column
+from reports.words import Words
+from simulator.units import GIB, JOULES_PER_MWH, TERA
+
+
+def layouts(found: PlanFile, words: Words) -> Iterator[Section]:
+    """Yield the best layouts."""
+    rows = found.layouts
+    if not rows:
+        return
+    columns = [
+        figures("#", [str(row.rank) for row in rows]),
+        text_column(words("layout"), [row.name for row in rows]),
+        figures(words("step, s"), [number(row.step_time_s) for row in rows]),
+        figures(words("80 % interval"), [f"{number(r.low)} - {number(r.high)}" for r in rows]),
+        figures(words("Tokens/s"), [f"{row.tokens_per_s:,.0f}" for row in rows]),
+        figures(words("MFU"), [percent(row.mfu) for row in rows]),
+        figures(words("peak, GiB"), [number(row.peak_memory_bytes / GIB) for row in rows]),
+        figures(words("exposed comm., s"), [number(r.exposed_communication_s) for r in rows]),
+        figures(words("bubble, s"), [number(row.bubble_s) for row in rows]),
+        figures(words("accelerators"), [f"{row.accelerators:,}" for row in rows]),
+    ]
+    if any(row.days is not None for row in rows):
+        columns.append(figures(words("days"), [_maybe(row.days) for row in rows]))
+    if any(row.cost is not None for row in rows):
+        columns.append(figures(found.currency, [_maybe(row.cost) for row in rows]))
+    if any(row.chance is not None for row in rows):
+        chances = [percent(row.chance.best) if row.chance else NONE for row in rows]
+        columns.append(figures(words("best with"), chances))
+    played = [words("engine") if row.simulated else words("estimate") for row in rows]
+    columns.append(text_column(words("method"), played))
+    yield Section(title=words("The best layouts"), columns=tuple(columns))
+
+
+def _maybe(value: float | None) -> str:
+    return NONE if value is None else number(value)
+
+
+def front(found: PlanFile, words: Words) -> Iterator[Section]:
+    """Yield the layouts of the Pareto front."""
+    if found.pareto is None:
+        return
+    points = found.pareto.layouts
+    one, other = found.pareto.objectives
+    yield Section(
+        title=words("Pareto front of {one} and {other}", one=one, other=other),
+        columns=(
+            text_column(words("layout"), [p.name or layout_words(p.layout) for p in points]),
+            figures(one, [number(point.values[0]) for point in points]),
+            figures(other, [number(point.values[1]) for point in points]),
+            figures(words("step, s"), [number(point.step_time_s) for point in points]),
+            figures(words("accelerators"), [f"{point.accelerators:,}" for point in points]),
+            figures(words("peak, GiB"), [number(p.peak_memory_bytes / GIB) for p in points]),
+        ),
+    )
+
+
+def searched(found: PlanFile, words: Words) -> Iterator[Section]:
+    """Yield what was searched, and why layouts were refused."""
+    facts = found.searched
+    reasons = sorted(found.rejected.items(), key=lambda item: -item[1])
+    examples = [" ".join(found.examples.get(reason, "").split()) for reason, _ in reasons]
+    yield Section(
+        title=words("What was searched and refused"),
+        text=(
+            words(
+                "{considered} layouts were considered, {legal} are legal, {fitting} fit; "
+                "{estimated} were estimated exactly, {simulated} played by the event engine.",
+                considered=f"{facts.considered:,}",
+                legal=f"{facts.legal:,}",
+                fitting=f"{facts.fitting:,}",
+                estimated=f"{facts.estimated:,}",
+                simulated=facts.simulated,
+            ),
+        ),
+        columns=(
+            text_column(words("why refused"), [words(reason) for reason, _ in reasons]),
+            figures(words("layouts"), [f"{count:,}" for _, count in reasons]),
+            text_column(words("for example"), examples),
+        ),
+    )
+
+
+def nearest(found: PlanFile, words: Words) -> Iterator[Section]:
+    """Yield the layouts that come closest where nothing fits."""
+    misses = found.nearest
+    if misses:
+        yield Section(
+            title=words("What comes closest"),
+            columns=(
+                text_column(words("layout"), [layout_words(miss.layout) for miss in misses]),
+                figures(words("peak, GiB"), [number(m.peak_memory_bytes / GIB) for m in misses]),
+            ),
+        )
+
+
+def remedies(found: PlanFile, words: Words) -> Iterator[Section]:
+    """Yield what was tried where nothing fits."""
+    tried = found.remedies
+    if tried:
+        sizes = [NONE if r.peak_memory_bytes is None else r.peak_memory_bytes / GIB for r in tried]
+        yield Section(
+            title=words("What would make it fit"),
+            columns=(
+                text_column(words("change"), [remedy.what for remedy in tried]),
+                text_column(
+                    words("fits"), [words("yes") if r.fits else words("no") for r in tried]
+                ),
+                figures(
+                    words("peak, GiB"), [s if isinstance(s, str) else number(s) for s in sizes]
+                ),
+            ),
+        )
+
+
+def what_if(found: ExplainFile, words: Words) -> Iterator[Section]:
+    """Yield what each change would bring."""
+    rows = found.what_if
+    if not rows:
+        return
+    yield Section(
+        title=words("What if"),
+        columns=(
+            text_column(words("change"), [row.name for row in rows]),
+            figures(words("step, same layout"), [_step(row.same_layout) for row in rows]),
+            figures("x", [_gain(row.same_layout) for row in rows]),
+            figures(words("step, best layout"), [_step(row.best_layout) for row in rows]),
+            figures("x", [_gain(row.best_layout) for row in rows]),
+            text_column(
+                words("best layout"),
+                [row.best_layout.name or row.best_layout.reason for row in rows],
+            ),
+        ),
+    )
+
+
+def _step(changed: ChangedStep) -> str:
+    return NONE if changed.step_time_s is None else seconds(changed.step_time_s)
+
+
+def _gain(changed: ChangedStep) -> str:
+    return NONE if changed.speedup is None else f"{changed.speedup:.3f}"
+
+
+def whole_run(found: PlanFile, words: Words) -> Iterator[Section]:
+    """Yield the whole run of a plan's best layout."""
+    if found.whole_run is not None:
+        yield from _run(found.whole_run, words)
+
+
+def run(found: GoodputFile, words: Words) -> Iterator[Section]:
+    """Yield a whole run."""
+    yield from _run(found.run, words)
+
+
+def _run(found: RunPlanFacts, words: Words) -> Iterator[Section]:
+    rows = [
+        (words("Steps"), f"{found.steps:,}"),
+        (words("Tokens"), f"{found.tokens:,}"),
+        (words("Accelerators"), f"{found.accelerators:,}"),
+        (words("Days without failures"), number(found.ideal.days)),
+        (words("Days (p10, p50, p90)"), _three(found.days)),
+        (words("Goodput (p10, p50, p90)"), _three(found.goodput, 100.0) + " %"),
+        (words("GPU-hours (p10, p50, p90)"), _three(found.accelerator_hours)),
+    ]
+    if found.cost is not None:
+        rows.append((f"{words('Cost')}, {found.currency}", _three(found.cost)))
+    if found.energy is not None:
+        energy = found.energy.site_j or found.energy.machines_j
+        rows.append((words("Energy, MWh"), _three(energy, 1 / JOULES_PER_MWH)))
+        if found.energy.co2_kg is not None:
+            rows.append((words("CO2, t"), _three(found.energy.co2_kg, 1e-3)))
+    if found.checkpoint is not None:
+        point = found.checkpoint
+        size = number(point.bytes / TERA)
+        rows += [
+            (words("Checkpoint"), f"{size} TB, {point.mode}"),
+            (words("Between checkpoints"), seconds(point.interval_s)),
+            (words("Training waits for each"), seconds(point.stall_s)),
+        ]
+    if found.failures is not None:
+        rows += [
+            (words("Failures (p10, p50, p90)"), _three(found.failures.count)),
+            (words("Mean time between failures, h"), _three(found.failures.mtbf_s, 1 / 3600.0)),
+        ]
+    yield facts_section(words("The whole run in numbers"), rows)
+    causes = sorted(found.wall_shares.items(), key=lambda item: -item[1])
+    yield Section(
+        title=words("Where the wall time goes"),
+        columns=(
+            text_column(words("cause"), [named(CAUSE_WORDS, cause, words) for cause, _ in causes]),
+            figures("%", [f"{100 * share:.3f}" for _, share in causes]),
+        ),
+    )
+
+
+def _three(found: Three, scale: float = 1.0) -> str:
+    return " / ".join(number(value * scale) for value in (found.p10, found.p50, found.p90))

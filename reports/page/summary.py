@@ -1,0 +1,79 @@
+"""The decision in words: what to take, its numbers, why, the risk, and what stands behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reports.page.summary_basis import assumed, calibrated, validated
+from reports.page.summary_results import (
+    of_calibration,
+    of_comparison,
+    of_explanation,
+    of_goodput,
+    of_plan,
+    of_step,
+    of_sweep,
+    of_trace,
+    of_validation,
+)
+from reports.page.topics import Said, Topic
+from reports.result_files import ResultFile, ResultKind
+from reports.words import Words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One topic of the summary."""
+
+    title: str
+    sentences: tuple[str, ...]
+
+
+TITLES = {
+    Topic.PICK: "The pick",
+    Topic.WHY: "Why",
+    Topic.RISK: "The risk",
+    Topic.ASSUMED: "What was assumed",
+    Topic.CALIBRATED: "What is measured, fitted or only nominal",
+    Topic.VALIDATED: "How it was validated",
+}
+_OF_KIND: dict[ResultKind, Callable[[Any, Words], Iterator[Said]]] = {
+    ResultKind.STEP: of_step,
+    ResultKind.PLAN: of_plan,
+    ResultKind.EXPLAIN: of_explanation,
+    ResultKind.GOODPUT: of_goodput,
+    ResultKind.COMPARE: of_comparison,
+    ResultKind.SWEEP: of_sweep,
+    ResultKind.VALIDATION: of_validation,
+    ResultKind.CALIBRATION: of_calibration,
+    ResultKind.TRACE_COMPARISON: of_trace,
+}
+
+
+def summary_of(files: Sequence[ResultFile], words: Words) -> tuple[Statement, ...]:
+    """Return what the results say together, topic by topic; each sentence once."""
+    said = [each for file in files for each in _OF_KIND[file.kind](file.result, words)]
+    said += _scenarios(files, words)
+    for basis in (assumed, calibrated, validated):
+        said += basis(files, words)
+    return tuple(
+        Statement(title=words(title), sentences=sentences)
+        for topic, title in TITLES.items()
+        if (sentences := tuple(dict.fromkeys(text for about, text in said if about is topic)))
+    )
+
+
+def _scenarios(files: Sequence[ResultFile], words: Words) -> Iterator[Said]:
+    """Say where results are not of one scenario: their numbers are then of different runs."""
+    forecasts = [getattr(file.result, "plan", file.result) for file in files]
+    named = {str(each.scenario) for each in forecasts if hasattr(each, "scenario")}
+    if len(named) > 1:
+        yield (
+            Topic.RISK,
+            words(
+                "The results are of different scenarios: {scenarios}.",
+                scenarios=", ".join(sorted(named)),
+            ),
+        )
