@@ -7,20 +7,19 @@ alone, and is what its record has.
 
 from __future__ import annotations
 
-import io
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from calibrate.import_kineto_events import Kernel, Step, Trace, read_trace, whole
+from calibrate.import_kineto_file import trace_text
 from calibrate.import_kineto_kernels import COLLECTIVE, class_of
 from calibrate.import_kineto_points import collectives, per_node, products
 from calibrate.import_options import Imported, ImportOptions
 from calibrate.import_records import Measured, fastest, header, records_of
-from calibrate.import_text import MAX_TRACE_BYTES, open_bytes
 from calibrate.points import KernelSumPoint
 from calibrate.records import Fingerprint, Status
-from simulator.errors import InputError, Problem
+from simulator.errors import Problem
 
 _STEP = "step"
 _IDLE = "launched no kernel: the profiler was stopped in it, or it only waited"
@@ -50,32 +49,9 @@ def import_trace(path: Path, options: ImportOptions) -> Imported:
     )
 
 
-class _Limited:
-    """Text of at most `MAX_TRACE_BYTES`; more is an error, not a part."""
-
-    def __init__(self, text: io.TextIOBase, path: Path) -> None:
-        self._text = text
-        self._left = MAX_TRACE_BYTES
-        self._path = path
-
-    def read(self, size: int, /) -> str:
-        piece = self._text.read(size)
-        self._left -= len(piece)
-        if self._left < 0:
-            rule = f"must be at most {MAX_TRACE_BYTES} bytes unpacked"
-            fix = "profile fewer steps (schedule(active=...))"
-            raise InputError(Problem(where=str(self._path), rule=rule, fix=fix))
-        return piece
-
-
 def _read(path: Path) -> Trace:
-    try:
-        with open_bytes(path) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
-            return read_trace(_Limited(text, path))
-    except OSError as error:
-        rule = f"cannot be read: {error.strerror or error}".lower()
-        raise InputError(Problem(where=str(path), rule=rule)) from error
+    with trace_text(path) as text:
+        return read_trace(text)
 
 
 def _sums(trace: Trace) -> Iterator[Measured]:

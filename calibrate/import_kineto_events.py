@@ -11,8 +11,8 @@ from typing import Any
 from calibrate.import_json import ArrayStream, Text
 from simulator.units import US
 
-_KERNELS = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"))
-_LAUNCHES = frozenset(("cuda_runtime", "cuda_driver", "hip_runtime", "runtime", "xpu_runtime"))
+KERNELS = frozenset(("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"))
+LAUNCHES = frozenset(("cuda_runtime", "cuda_driver", "hip_runtime", "runtime", "xpu_runtime"))
 _PRODUCTS = frozenset(("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear"))
 _STEP = "ProfilerStep"
 _GPU_SIDE = "gpu_"
@@ -99,14 +99,14 @@ _NO_ID = (None, 0)
 
 def _pick(trace: Trace, event: Mapping[str, Any]) -> None:
     name, category = event.get("name"), str(event.get("cat", "")).lower()
-    begin, seconds = _seconds(event.get("ts")), _seconds(event.get("dur"))
+    begin, seconds = seconds_of(event.get("ts")), seconds_of(event.get("dur"))
     if event.get("ph") != "X" or not isinstance(name, str) or begin is None or seconds is None:
         return
     found = event.get("args")
     args: Mapping[str, Any] = found if isinstance(found, dict) else {}
     external = _external(args)
     correlation = whole(args.get("correlation"))
-    if category in _KERNELS:
+    if category in KERNELS:
         trace.kernels.append(
             Kernel(
                 name=sys.intern(name),
@@ -117,7 +117,7 @@ def _pick(trace: Trace, event: Mapping[str, Any]) -> None:
                 args=args if COLLECTIVE_NAME in args else {},
             )
         )
-    elif category in _LAUNCHES and correlation is not None:
+    elif category in LAUNCHES and correlation is not None:
         trace.launches[correlation] = (begin, external)
     elif name.startswith(_STEP) and not category.startswith(_GPU_SIDE):
         number = whole(name.partition("#")[2])
@@ -141,7 +141,7 @@ def _external(args: Mapping[str, Any]) -> int | None:
     return next((each for each in ids if each not in _NO_ID), None)
 
 
-def _seconds(value: object) -> float | None:
+def seconds_of(value: object) -> float | None:
     """Return microseconds of a trace in seconds."""
     if isinstance(value, str):
         try:

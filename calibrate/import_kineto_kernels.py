@@ -36,6 +36,9 @@ _CLASS_WORDS = (
 )
 """The first that is found in a name, in lower case, counts: attention kernels hold GEMMs, and
 collectives reductions."""
+_OPTIMIZER = re.compile(r"multi_tensor|multitensor|adam|lamb_|sgd|lion|muon|foreach")
+"""Kernels of optimizers, and of gradient clipping, which is part of their step."""
+_HOST = re.compile(r"htod|dtoh|host\s*to\s*device|device\s*to\s*host|hosttodevice|devicetohost")
 _CLASSES = tuple((kind, re.compile(words)) for kind, words in _CLASS_WORDS)
 _NCCL = re.compile(r"^(?:void\s+)?(?:nccl|rccl|msccl)", re.I)
 _COLLECTIVES = re.compile(
@@ -90,6 +93,20 @@ def class_of(name: str) -> str:
     """
     lower = name.lower()
     return next((kind for kind, words in _CLASSES if words.search(lower)), OTHER)
+
+
+def is_optimizer(name: str) -> bool:
+    """Return whether a kernel's name says that it updates or clips parameters."""
+    return _OPTIMIZER.search(name.lower()) is not None
+
+
+def is_host_copy(name: str) -> bool:
+    """Return whether a copy goes to or from host memory.
+
+    >>> is_host_copy("Memcpy HtoD (Pageable -> Device)"), is_host_copy("Memcpy DtoD")
+    (True, False)
+    """
+    return _HOST.search(name.lower()) is not None
 
 
 def nccl_kernel(name: str) -> NcclKernel | None:

@@ -118,7 +118,7 @@ def group_words(point: CollectivePoint) -> str:
         case GroupKind.FIRST:
             return where
         case GroupKind.PAIR:
-            return f"ranks {point.first} and {point.second}"
+            return pair_words(point.first, point.second)
         case GroupKind.ONE_A_NODE:
             return f"{where}, one a node"
         case GroupKind.HALVES:
@@ -127,6 +127,11 @@ def group_words(point: CollectivePoint) -> str:
             return f"{where}, one such group a rail at once"
         case _:
             assert_never(point.group)
+
+
+def pair_words(first: int | None, second: int | None) -> str:
+    """Return which two ranks a message is between."""
+    return f"ranks {first} and {second}"
 
 
 def size_words(size: float) -> str:

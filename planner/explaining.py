@@ -34,11 +34,13 @@ def explain(
     wanted: Mapping[str, ChangeValue] | None = None,
     *,
     progress: Progress | None = None,
+    mapped: bool = False,
 ) -> Explanation:
     """Return the plan of a scenario, its best layouts compared under the uncertain constants.
 
     And how each change moves its step; where `wanted` names a kind of layouts, what would make one
-    of it the best. Of a search over several jobs or clusters the best one is asked about.
+    of it the best. Of a search over several jobs or clusters the best one is asked about. If
+    `mapped`, the plan has its map.
 
     Raises:
         InputError: the scenario breaks a rule, or a change names what is not there.
@@ -48,7 +50,7 @@ def explain(
         restricted(scenario, wanted)
     drawing = scenario.file.uncertainty or UncertaintyFile()
     file = scenario.file.model_copy(update={"uncertainty": drawing})
-    found = plan(scenario.model_copy(update={"file": file}))
+    found = plan(scenario.model_copy(update={"file": file}), mapped=mapped)
     if not found.layouts:
         return Explanation(plan=found, what_ifs=(), worthwhile=None)
     base = found.layouts[0]

@@ -46,6 +46,8 @@ class Chart:
     series: tuple[Series, ...]
     log_x: bool = False
     log_y: bool = False
+    x_names: tuple[str, ...] = ()
+    """Names of the places 0, 1, 2, ... on the x axis; empty where it is one of numbers."""
     diagonal: bool = False
     """Whether x and y mean the same, and equal values are marked by a line."""
     tolerance: float = 0.0

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
+from reports.chart_ticks import x_ticks
 from reports.charts import (
     Chart,
     Diagram,
@@ -36,8 +37,6 @@ _MOST_MARKS = 1500
 """Marks of a figure that are drawn one by one; more become a picture inside it."""
 _MOST_LABELS = 14
 """Entries of a legend that leave room for the figure."""
-_FEW = 8
-"""Places on a logarithmic axis up to which each is marked."""
 _LONG = 40
 """Characters of a label that fit beside a figure."""
 _LIMIT = "#cc3311"
@@ -187,10 +186,12 @@ def _draw_chart(axes: Axes, chart: Chart) -> None:
         _draw_series(axes, series, colour, many=many)
     if chart.log_x:
         axes.set_xscale("log")
-        sizes = sorted({x for series in chart.series for x in series.x})
-        if len(sizes) <= _FEW:
-            axes.set_xticks(sizes, [f"{x:,.6g}" for x in sizes])
-            axes.set_xticks([], minor=True)
+    ticks = x_ticks(chart)
+    if ticks:
+        axes.set_xticks([x for x, _ in ticks], [_short(text) for _, text in ticks])
+        axes.set_xticks([], minor=True)
+    if chart.x_names:
+        axes.set_xlim(-0.5, len(chart.x_names) - 0.5)
     if chart.log_y:
         axes.set_yscale("log")
     if chart.diagonal:
@@ -212,7 +213,8 @@ def _draw_series(axes: Axes, series: Series, colour: str, *, many: bool) -> None
     label, style = _short(series.label), _marks(many=many)
     if series.line:
         shape = "steps-post" if series.steps else "default"
-        style = {"linestyle": "-", "marker": "", "drawstyle": shape}
+        mark = "x" if len(series.x) == 1 else "o" if series.low else ""
+        style = {"linestyle": "-", "marker": mark, "markersize": 4, "drawstyle": shape}
     if series.low:
         below = [y - low for y, low in zip(series.y, series.low, strict=True)]
         above = [high - y for y, high in zip(series.y, series.high, strict=True)]
@@ -349,6 +351,8 @@ def _draw_tornado(axes: Axes, tornado: Tornado) -> None:
         colour = COLOURS[0] if high > tornado.centre else COLOURS[1]
         axes.barh(place, high - low, left=low, color=colour)
     axes.axvline(tornado.centre, color=GREY, linewidth=1)
+    axes.use_sticky_edges = False
+    axes.margins(y=0.02)
     labels = [_short(swing.label) for swing in tornado.swings]
     axes.set_yticks(range(len(labels)), labels, fontsize="small")
     axes.invert_yaxis()

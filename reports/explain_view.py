@@ -13,14 +13,15 @@ from planner.tables import layout_table
 from planner.what_if import Outcome
 from planner.worthwhile import Worthwhile
 from reports.plan_view import print_plan
-from reports.quantities import plain
+from reports.quantities import percent, plain, seconds, signed_percent
 from reports.records import plan_record
 from reports.result_files.kinds import ResultKind, result_of
 from reports.step_view import Record
 from reports.table import Column, print_heading, print_table, print_text
 from simulator.scenario import Scenario
 
-_SAME = "="
+_VISIBLE = 1e-3
+"""Share of the step that a source of error moves at least, to have a line."""
 
 
 def explain_record(scenario: Scenario, found: Explanation) -> dict[str, Any]:
@@ -85,6 +86,10 @@ def print_explanation(console: Console, record: Record) -> None:
     if record["what_if"]:
         print_heading(console, "What if")
         _print_changes(console, record)
+    if record["sensitivities"]:
+        print_heading(console, "What the step is uncertain by")
+        step = record["plan"]["layouts"][0]["step_time_s"]
+        _print_sensitivities(console, record["sensitivities"], step)
     if record["worthwhile"] is not None:
         _print_worthwhile(console, record["worthwhile"])
 
@@ -125,6 +130,29 @@ def _which(each: Record) -> str:
         return plain(best["reason"])
     alike = same["layout"] is not None and same["layout"] == best["layout"]
     return "the same" if alike else plain(best["name"])
+
+
+def _print_sensitivities(console: Console, found: Sequence[Record], step: float) -> None:
+    rows = [row for row in found if row["high_s"] - row["low_s"] >= _VISIBLE * step]
+    print_table(
+        console,
+        [
+            Column(title="source", cells=[plain(row["source"]) for row in rows], justify="left"),
+            Column(title="step at best", cells=[_end(row["low_s"], step) for row in rows]),
+            Column(title="at worst", cells=[_end(row["high_s"], step) for row in rows]),
+        ],
+    )
+    text = "ends of the 80 % interval of each source, all else as forecast"
+    less = len(found) - len(rows)
+    print_text(
+        console,
+        f"{text}; {less} more move it by less than {percent(_VISIBLE)}" if less else text,
+        "dim",
+    )
+
+
+def _end(value: float, step: float) -> str:
+    return f"{seconds(value)} ({signed_percent(value / step - 1)})"
 
 
 def _print_worthwhile(console: Console, record: Record) -> None:

@@ -11,6 +11,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any, assert_never
 
+from reports.chart_ticks import x_ticks
 from reports.charts import (
     Chart,
     Diagram,
@@ -30,8 +31,6 @@ from reports.quantities import plain
 Trace = dict[str, Any]
 _MOST_BARS = 4000
 """Bars of a timeline that are drawn one by one and say what they are; else one shape a kind."""
-_FEW = 8
-"""Places on a logarithmic axis up to which each is marked."""
 _HALF = 0.42
 """Half the height of a bar over the distance of two rows."""
 _LIMIT = "#cc3311"
@@ -127,22 +126,31 @@ def _chart(chart: Chart) -> dict[str, Any]:
 
 
 def _ticks(chart: Chart) -> dict[str, Any]:
-    """Return ticks at the places themselves where a logarithmic axis has few of them."""
-    sizes = sorted({x for series in chart.series for x in series.x})
-    if not chart.log_x or len(sizes) > _FEW:
+    ticks = x_ticks(chart)
+    if not ticks:
         return {}
-    return {"tickvals": sizes, "ticktext": [f"{x:,.6g}" for x in sizes]}
+    ends = {"range": [-0.5, len(chart.x_names) - 0.5]} if chart.x_names else {}
+    return {
+        "tickvals": [x for x, _ in ticks],
+        "ticktext": [shown(text) for _, text in ticks],
+        **ends,
+    }
 
 
 def _series(series: Series, colour: str) -> Trace:
     trace: Trace = {
         "type": "scatter",
         "name": shown(series.label),
-        "mode": "lines" if series.line else "markers",
+        "mode": _mode(series),
         "x": list(series.x),
         "y": list(series.y),
         "line": {"color": colour, "width": 2, "shape": "hv" if series.steps else "linear"},
-        "marker": {"color": colour, "size": 8, "opacity": 0.85},
+        "marker": {
+            "color": colour,
+            "size": 8,
+            "opacity": 0.85,
+            "symbol": "x-thin-open" if series.line and len(series.x) == 1 else "circle",
+        },
     }
     if series.texts:
         trace["text"] = [shown(text) for text in series.texts]
@@ -159,6 +167,13 @@ def _series(series: Series, colour: str) -> Trace:
             "width": 3,
         }
     return trace
+
+
+def _mode(series: Series) -> str:
+    """Return how points are drawn: a line of one point would not be seen."""
+    if not series.line or len(series.x) == 1:
+        return "markers"
+    return "lines+markers" if series.low else "lines"
 
 
 def _diagonals(chart: Chart) -> Iterator[Trace]:
@@ -330,27 +345,23 @@ def _bars(timeline: Timeline, places: Sequence[int]) -> Trace:
 
 
 def _shapes(timeline: Timeline, places: Sequence[int]) -> Trace:
-    """Return all bars of a kind as one outline, which a browser draws at once."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for i in places:
-        start, stop, row = timeline.start[i], timeline.stop[i], timeline.row[i]
-        x += [_short(start), _short(stop), _short(stop), _short(start), None]
-        y += [row - _HALF, row - _HALF, row + _HALF, row + _HALF, None]
+    """Return all bars of a kind as one outline, which a browser draws at once.
+
+    The page makes its corners of `bars`: four of each would make it five times as large.
+    """
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": x,
-        "y": y,
+        "bars": {
+            "row": [timeline.row[i] for i in places],
+            "start": [timeline.start[i] for i in places],
+            "stop": [timeline.stop[i] for i in places],
+            "half": _HALF,
+        },
         "fill": "toself",
         "hoverinfo": "skip",
         "line": {"width": 0, "simplify": False},
     }
-
-
-def _short(value: float) -> float:
-    """Return a number with as many digits as a screen can show: it makes pages smaller."""
-    return float(f"{value:.6g}")
 
 
 def _paint(trace: Trace, colour: str) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
+from reports.step_detail import breakdown_record
 from simulator.cost.timeline import COLLECTIVE
-from simulator.results import LinkUse, Span, StepResult
-from simulator.units import GB, US
+from simulator.results import LinkUse, MemoryCurve, Span, StepResult
+from simulator.units import GB, GIB, US
 
 _DECIMALS = 3
 _THREADS = {"compute": 0, "data": 1, "send": 2}
@@ -24,34 +25,46 @@ _TITLES = {
 }
 _COLLECTIVE_THREAD = 10
 _RECEIVER = {"send_forward": ("forward", 1), "send_backward": ("backward", -1)}
+_SENDERS = {"forward": ("forward",), "backward": ("backward", "backward_input")}
+"""Passes whose end lets a transfer to a pass begin."""
 
 Event = dict[str, Any]
+_Pass: TypeAlias = tuple[str, int | None, int | None]
 
 
 def step_trace(
-    result: StepResult, operators: Sequence[Span] = (), title: str = "traincast"
+    result: StepResult,
+    operators: Sequence[Span] = (),
+    title: str = "traincast",
+    memory: Iterable[MemoryCurve] = (),
 ) -> dict[str, Any]:
     """Return the timeline of a simulated step as a trace; `operators` stand inside its passes.
 
-    Events are sorted by time, enclosing ones first. An arrow joins each pipeline transfer and the
-    pass that waits for it. Below the stages stands what each of the busiest links carries.
+    Events are sorted by time, enclosing ones first. Arrows join each pass, its pipeline transfer
+    and the pass that waits for it. Each stage shows the memory that its tensors take; below the
+    stages stands what each of the busiest links carries.
     """
     lanes = list(_lanes(operators))
     bars = [_bar(span, _THREADS[span.stream]) for span in result.spans]
     bars += [_bar(span, thread) for span, thread in lanes]
     network = 1 + max((bar["pid"] for bar in bars), default=-1)
     counters = [event for use in result.links for event in _counters(use, network)]
+    counters += [event for curve in memory for event in _memory(curve)]
     timed = [*bars, *_arrows(result.spans), *counters]
     timed.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0), event["ph"]))
     used = {(bar["pid"], bar["tid"]) for bar in bars}
     return {
-        "traceEvents": [*_names(used), *(_network_name(network) if counters else ()), *timed],
+        "traceEvents": [*_names(used), *(_network_name(network) if result.links else ()), *timed],
         "displayTimeUnit": "ms",
         "otherData": {
             "title": title,
             "step_time_s": result.step_time,
             "low_s": result.low,
             "high_s": result.high,
+            "busiest_stage": result.breakdown.stage,
+            "breakdowns": [
+                breakdown_record(each) for each in result.breakdowns or (result.breakdown,)
+            ],
             **asdict(result.provenance),
             "constants": dict(result.provenance.constants),
         },
@@ -94,6 +107,19 @@ def _counters(use: LinkUse, process: int) -> Iterator[Event]:
             }
 
 
+def _memory(curve: MemoryCurve) -> Iterator[Event]:
+    """Yield the memory that a stage's tensors take each time that it changes, GiB."""
+    for time, level in zip(curve.times, curve.allocated, strict=True):
+        yield {
+            "ph": "C",
+            "pid": curve.stage,
+            "tid": 0,
+            "ts": _micro(time),
+            "name": "memory of tensors",
+            "args": {"GiB": round(level / GIB, _DECIMALS)},
+        }
+
+
 def _network_name(process: int) -> Iterator[Event]:
     yield _name("process_name", process, 0, {"name": "network: each of the busiest links"})
     yield _name("process_sort_index", process, 0, {"sort_index": process})
@@ -113,21 +139,29 @@ def _lanes(operators: Iterable[Span]) -> Iterator[tuple[Span, int]]:
 
 
 def _arrows(spans: Iterable[Span]) -> Iterator[Event]:
-    """Yield an arrow from each pipeline transfer to the pass that waits for it."""
+    """Yield arrows from each pass to its pipeline transfer, and on to the pass that waits for it.
+
+    A pass sends when it has ended; where it was played in several parts, after the last one.
+    """
     spans = list(spans)
-    passes: dict[tuple[str, int | None, int | None], Span] = {}
+    first: dict[_Pass, Span] = {}
+    last: dict[_Pass, Span] = {}
     for span in sorted(spans, key=lambda span: span.start):
-        passes.setdefault((span.name, span.chunk, span.micro_batch), span)
+        first.setdefault((span.name, span.chunk, span.micro_batch), span)
+        last[span.name, span.chunk, span.micro_batch] = span
     number = 0
     for span in spans:
         if span.name not in _RECEIVER or span.chunk is None:
             continue
         name, step = _RECEIVER[span.name]
-        receiver = passes.get((name, span.chunk + step, span.micro_batch))
-        if receiver is not None:
-            number += 1
-            yield {**_arrow("s", span, number), "name": name}
-            yield {**_arrow("f", receiver, number), "name": name, "bp": "e"}
+        senders = (last.get((each, span.chunk, span.micro_batch)) for each in _SENDERS[name])
+        sender = next((each for each in senders if each is not None), None)
+        receiver = first.get((name, span.chunk + step, span.micro_batch))
+        for one, other in ((sender, span), (span, receiver)):
+            if one is not None and other is not None and one.start <= other.start:
+                number += 1
+                yield {**_arrow("s", one, number), "name": name}
+                yield {**_arrow("f", other, number), "name": name, "bp": "e"}
 
 
 def _arrow(phase: str, span: Span, number: int) -> Event:

@@ -26,10 +26,12 @@ from traincast.commands.plan import plan
 from traincast.commands.profiles import profiles
 from traincast.commands.replay import replay
 from traincast.commands.report import report
+from traincast.commands.serve import serve
 from traincast.commands.simulate import simulate
 from traincast.commands.stacks import stacks
 from traincast.commands.sweep import sweep
 from traincast.commands.topology import topology
+from traincast.commands.trace import trace
 from traincast.commands.validate import validate
 
 EXIT_INTERRUPTED = 130
@@ -44,12 +46,13 @@ app = typer.Typer(
 )
 for _verb in (
     *(plan, explain, compare, sweep, simulate, goodput, place, replay, validate),
-    *(report, profiles, models, stacks),
+    *(report, serve, profiles, models, stacks),
 ):
     app.command()(_verb)
 app.add_typer(calibrate, name="calibrate")
 app.add_typer(topology, name="topology")
 app.add_typer(launch, name="launch")
+app.add_typer(trace, name="trace")
 
 
 def _show_version(wanted: bool) -> None:

@@ -98,6 +98,7 @@ def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str,
     """
     from reports.trace import step_trace
     from simulator.cost.timeline import operator_spans
+    from simulator.detail import memory_curves
 
     loaded = read_scenario(scenario)
     forecaster, layout = _prepare(loaded, None)
@@ -111,7 +112,8 @@ def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str,
             machine.costs, machine.programs.of(layout), spans, _DETAILED_MICRO_BATCHES
         )
     ]
-    return step_trace(result, inside, loaded.title)
+    memory = memory_curves(forecaster, layout, result)
+    return step_trace(result, inside, loaded.title, memory)
 
 
 def trace_ranks(scenario: Scenario | Path | str, *, ranks_limit: int | None = None) -> StepTrace:
@@ -268,10 +270,12 @@ def explain(
     layout_key: str = "",
     *,
     progress: Callable[[int, int], None] | None = None,
+    mapped: bool = False,
 ) -> Explanation:
     """Return the plan of a scenario, and how each of a list of changes would move its step.
 
-    `layout_key` names a kind of layouts, as "tp=16": what would make one of them the best.
+    `layout_key` names a kind of layouts, as "tp=16": what would make one of them the best. If
+    `mapped`, the plan has the best layout of each tp and pp.
 
     Raises:
         InputError: the scenario breaks a rule, or a change names what is not there.
@@ -282,7 +286,7 @@ def explain(
     loaded = read_scenario(scenario)
     wanted = wanted_of(layout_key, loaded.where) if layout_key else None
     with _overflow_refused(loaded.where):
-        found = explained(loaded, wanted, progress=progress)
+        found = explained(loaded, wanted, progress=progress, mapped=mapped)
     outcomes = [outcome for each in found.what_ifs for outcome in (each.same, each.best)]
     numbers = [n for each in outcomes for n in (each.step_time, each.speedup, each.peak_memory)]
     _refuse_overflow(numbers, loaded.where)

@@ -12,6 +12,8 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from reports.charts import Figure
 from reports.figure_table import figure_columns
 from reports.page.document import Document
@@ -21,6 +23,9 @@ from simulator.errors import InputError, Problem
 
 MOST_BYTES = 6_000_000
 """Bytes of a page that mail and chat still take; a report of more results is cut into several."""
+_SHORT = 64
+"""Numbers that stand in a page as they are: they are read by people too."""
+_BYTE = 255
 _ASSETS = files("reports.page").joinpath("assets")
 _ESCAPED = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 _SEPARATORS = {ord("\u2028"): "\\u2028", ord("\u2029"): "\\u2029"}
@@ -67,7 +72,21 @@ def figure_id(part: str, number: int, figure: Figure) -> str:
 def _figures(document: Document) -> Iterator[tuple[str, Any]]:
     for part in document.parts:
         for number, figure in enumerate(part.figures):
-            yield figure_id(part.name, number, figure), plotly_figure(figure)
+            yield figure_id(part.name, number, figure), _packed(plotly_figure(figure))
+
+
+def _packed(value: Any) -> Any:
+    """Return long lists of numbers as plotly's typed arrays, at most four bytes a number."""
+    if isinstance(value, dict):
+        return {key: _packed(each) for key, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    if len(value) > _SHORT and all(type(each) in (int, float) for each in value):
+        small = all(type(each) is int and 0 <= each <= _BYTE for each in value)
+        kind = "u1" if small else "f4"
+        array = np.asarray(value, dtype=f"<{kind}")
+        return {"dtype": kind, "bdata": b64encode(array.tobytes()).decode()}
+    return [_packed(each) for each in value]
 
 
 def _json(value: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from calibrate.point_words import pair_words
 from reports.charts import Chart, Figure, HeatMap, Histogram, Part, Series, Stacks
 from reports.quantities import percent
 from reports.report_figures.labels import CATEGORIES, named
@@ -71,10 +72,17 @@ def _errors(errors: list[float], words: Words) -> Histogram:
 
 
 def curves(found: CalibrationFile, words: Words) -> Iterator[Figure]:
-    """Yield what each family reached by size, measured and as the profile forecasts it."""
+    """Yield what each family reached by size, measured and as the profile forecasts it.
+
+    Messages between two ranks are left to `pairs`: each would be a curve.
+    """
     families: dict[str, list[int]] = {}
-    for place, family in enumerate(found.rates.family):
-        families.setdefault(family, []).append(place)
+    alone = {pair_words(*two) for two in zip(found.pairs.first, found.pairs.second, strict=True)}
+    for place, (family, group) in enumerate(
+        zip(found.rates.family, found.rates.group, strict=True)
+    ):
+        if group not in alone:
+            families.setdefault(family, []).append(place)
     for number, (family, places) in enumerate(families.items()):
         flops = found.rates.unit[places[0]] == _FLOPS
         yield Chart(
@@ -95,7 +103,7 @@ def _curve(rates: RatedColumns, places: list[int], unit: float, words: Words) ->
         groups.setdefault(rates.group[place], []).append(place)
     for group, members in groups.items():
         yield Series(
-            label=words("{group}, measured", group=group),
+            label=words("{group}, measured", group=group) if group else words("measured"),
             group=group,
             line=False,
             x=tuple(rates.x[place] for place in members),
@@ -105,7 +113,7 @@ def _curve(rates: RatedColumns, places: list[int], unit: float, words: Words) ->
         line = [(x, y / unit) for x, y in fitted if y is not None]
         if line:
             yield Series(
-                label=words("{group}, forecast", group=group),
+                label=words("{group}, forecast", group=group) if group else words("forecast"),
                 group=group,
                 line=True,
                 x=tuple(x for x, _ in line),

@@ -97,13 +97,14 @@ def top_layouts(plan: PlanFile, words: Words) -> Iterator[Figure]:
                 label=words("step time, 80 % interval"),
                 group="step",
                 line=False,
-                x=tuple(float(each.rank) for each in shown),
+                x=tuple(map(float, range(len(shown)))),
                 y=tuple(each.step_time_s for each in shown),
                 low=tuple(each.low for each in shown),
                 high=tuple(each.high for each in shown),
                 texts=tuple(each.name for each in shown),
             ),
         ),
+        x_names=tuple(str(each.rank) for each in shown),
         caption=words(
             "Layouts of one job share most of their error, so that their order is surer than the "
             "intervals look."

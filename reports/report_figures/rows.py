@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from reports.charts import Chart, Figure, Series
 from reports.quantities import plain
@@ -27,7 +28,8 @@ def of_sweep(found: SweepFile, words: Words) -> Iterator[Figure]:
 
 def of_comparison(found: CompareFile, words: Words) -> Iterator[Figure]:
     """Yield the charts of a comparison, a mark for each scenario."""
-    yield from _charts({plain(row.title): [row] for row in found.scenarios}, words)
+    rows = enumerate(found.scenarios, start=1)
+    yield from _charts({f"{place}: {plain(row.title)}": [row] for place, row in rows}, words)
 
 
 def _numeric(values: Sequence[object]) -> bool:
@@ -39,11 +41,11 @@ def _charts(lines: dict[str, list[RowFacts]], words: Words) -> Iterator[Figure]:
     kept = {label: rows for label, rows in kept.items() if rows}
     if not kept:
         return
-    yield _chart(kept, words, "scaling-step-time", "Step time by accelerators", "Seconds of a step")
-    yield _chart(kept, words, "scaling-mfu", "MFU by accelerators", "MFU, %")
+    yield _chart(kept, words, "scaling-step-time", "Step time", "Seconds of a step")
+    yield _chart(kept, words, "scaling-mfu", "MFU", "MFU, %")
     for name, title, label in (
-        ("scaling-days", "Days for all tokens by accelerators", "Days"),
-        ("scaling-cost", "Cost of all tokens by accelerators", "Cost"),
+        ("scaling-days", "Days for all tokens", "Days"),
+        ("scaling-cost", "Cost of all tokens", "Cost"),
     ):
         if any(_value(name, row) is not None for rows in kept.values() for row in rows):
             yield _chart(kept, words, name, title, label)
@@ -80,15 +82,28 @@ def _chart(
 ) -> Chart:
     currencies = {row.currency for rows in lines.values() for row in rows if row.cost is not None}
     unit = f", {currencies.pop()}" if name == "scaling-cost" and len(currencies) == 1 else ""
+    series = [_series(name, text, rows) for text, rows in lines.items()]
+    sizes = {row.accelerators for rows in lines.values() for row in rows}
+    alike = len(sizes) == 1
+    if alike:
+        series = [_moved_to(place, each) for place, each in enumerate(series)]
     return Chart(
         name=name,
         title=words(title),
-        x_label=words("Accelerators"),
+        x_label=words("Forecast") if alike else words("Accelerators"),
         y_label=words(label) + unit,
-        series=tuple(_series(name, text, rows) for text, rows in lines.items()),
-        log_x=True,
-        caption=words("80 % intervals; at one number of accelerators marks stand on one line."),
+        series=tuple(series),
+        log_x=not alike,
+        x_names=tuple(str(place) for place in range(1, 1 + len(series))) if alike else (),
+        caption=words("With 80 % intervals, all on {count} accelerators.", count=f"{max(sizes):,}")
+        if alike
+        else words("With 80 % intervals."),
     )
+
+
+def _moved_to(place: int, series: Series) -> Series:
+    """Return a series at its own place: at one number of accelerators all would hide each other."""
+    return replace(series, x=(float(place),) * len(series.x), line=False)
 
 
 def _series(name: str, label: str, rows: Sequence[RowFacts]) -> Series:

@@ -18,12 +18,14 @@ from reports.charts import (
 )
 from reports.quantities import number, percent, seconds
 from reports.report_figures.labels import CATEGORIES, MEMORY_PARTS, PASSES, named
-from reports.result_files.step import OperatorFacts, PictureFacts, StepFile
+from reports.result_files.step import MemoryCurve, OperatorFacts, PictureFacts, StepFile
 from reports.words import Words
 from simulator.units import GB, GIB, TERA
 
 _MOST_OPERATORS = 24
 """Operators of a roofline: those that take longest."""
+_MOST_CURVES = 8
+"""Stages whose memory over time is drawn; between them it changes little by little."""
 _DECADE = 10.0
 
 
@@ -108,7 +110,7 @@ def memory_over_time(step: StepFile, words: Words) -> Iterator[Figure]:
     """Yield what tensors take over the step, of every stage."""
     if not step.memory_curves:
         return
-    end = step.step.step_time_s
+    end, shown = step.step.step_time_s, _shown_curves(step)
     series = tuple(
         Series(
             label=words("stage {stage}", stage=curve.stage),
@@ -118,7 +120,7 @@ def memory_over_time(step: StepFile, words: Words) -> Iterator[Figure]:
             x=(*curve.time_s, end),
             y=tuple(value / GIB for value in (*curve.allocated_bytes, curve.allocated_bytes[-1])),
         )
-        for curve in step.memory_curves
+        for curve in shown
     )
     capacity = step.memory.capacity_bytes / GIB
     yield Chart(
@@ -129,10 +131,23 @@ def memory_over_time(step: StepFile, words: Words) -> Iterator[Figure]:
         series=series,
         rules=(Rule(label=words("capacity {size} GiB", size=number(capacity)), y=capacity),),
         caption=words(
-            "What tensors take, as max_memory_allocated counts; fragmentation, the CUDA context "
-            "and NCCL come on top."
+            "What tensors take, as max_memory_allocated counts, of {shown} of {all} stages; "
+            "fragmentation, the CUDA context and NCCL come on top.",
+            shown=len(shown),
+            all=len(step.memory_curves),
         ),
     )
+
+
+def _shown_curves(step: StepFile) -> list[MemoryCurve]:
+    """Return the curves of at most `_MOST_CURVES` stages: the fullest, and some from end to end."""
+    curves = step.memory_curves
+    if len(curves) <= _MOST_CURVES:
+        return list(curves)
+    fullest = max(range(len(curves)), key=lambda place: max(curves[place].allocated_bytes))
+    steps = _MOST_CURVES - 2
+    places = {fullest, *(round(i * (len(curves) - 1) / steps) for i in range(steps + 1))}
+    return [curves[place] for place in sorted(places)]
 
 
 def roofline(step: StepFile, words: Words) -> Iterator[Figure]:

@@ -63,6 +63,7 @@ def test_an_explanation_is_printed_and_has_the_keys_that_are_described(
     assert 0 < own["same_layout"]["speedup"] < 1
     assert {row["name"] for row in kind["thresholds"]} > {"NIC bandwidth", "scale-up domain"}
     parts = ("chosen for", "best in", "What if", "slow links", "What would make tp = 2 worthwhile")
+    parts += ("What the step is uncertain by",)
     assert all(text in found.out for text in parts)
 
 

@@ -36,7 +36,9 @@ def explain(
 
     loaded = forecasts.read_scenario(scenario)
     with progress_bar("questions", quiet=quiet) as report:
-        found = forecasts.explain(loaded, layout_key or "", progress=report)
+        found = forecasts.explain(
+            loaded, layout_key or "", progress=report, mapped=json is not None
+        )
     record = explain_record(loaded, found)
     if json is not None:
         write(as_json(record), json)
