@@ -6,7 +6,7 @@ text that comes from the input is escaped twice over: plotly would read tags in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 from typing import Any, assert_never
@@ -30,9 +30,10 @@ from reports.quantities import plain
 
 Trace = dict[str, Any]
 _MOST_BARS = 4000
-"""Bars of a timeline that are drawn one by one and say what they are; else one shape a kind."""
-_HALF = 0.42
-"""Half the height of a bar over the distance of two rows."""
+"""Bars of a timeline that are drawn one by one and say what they are; more are a picture."""
+_THICK = 0.84
+"""Height of a bar over the distance of two rows."""
+_MOST_TICKS = 32
 _LIMIT = "#cc3311"
 _ABOVE = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 """A legend above its figure."""
@@ -296,27 +297,22 @@ def _stacks(stacks: Stacks) -> dict[str, Any]:
 
 def _timeline(timeline: Timeline) -> dict[str, Any]:
     one_by_one = len(timeline.row) <= _MOST_BARS
-    draw = _bars if one_by_one else _shapes
-    rows = len(timeline.rows)
+    used = sorted(set(timeline.kind))
+    colours = {kind: LIGHT[place % len(LIGHT)] for place, kind in enumerate(used)}
     data = [
-        {
-            **draw(timeline, [i for i, each in enumerate(timeline.kind) if each == kind]),
-            "name": shown(name),
-        }
-        for kind, name in enumerate(timeline.kinds)
-        if kind in set(timeline.kind)
+        _bars(timeline, kind, colour) if one_by_one else _sample(timeline.kinds[kind], colour)
+        for kind, colour in colours.items()
     ]
-    for place, trace in enumerate(data):
-        _paint(trace, LIGHT[place % len(LIGHT)])
-    every = max(1, rows // 32)
-    ticks = list(range(0, rows, every))
+    if not one_by_one:
+        data.insert(0, _raster(timeline, colours))
+    rows = len(timeline.rows)
+    ticks = list(range(0, rows, max(1, rows // _MOST_TICKS)))
     return {
         "data": data,
         "layout": _layout(
             _BASE + (_ROW if rows < _MANY else _ROW / 2) * rows,
             barmode="overlay",
-            bargap=0.16,
-            hovermode="closest" if one_by_one else False,
+            hovermode="closest",
             dragmode="zoom",
             xaxis=_axis(timeline.x_label, range=[0, max(timeline.stop)]),
             yaxis={
@@ -330,45 +326,65 @@ def _timeline(timeline: Timeline) -> dict[str, Any]:
     }
 
 
-def _bars(timeline: Timeline, places: Sequence[int]) -> Trace:
+def _bars(timeline: Timeline, kind: int, colour: str) -> Trace:
+    """Return the bars of a kind, each of which says what it is."""
+    places = [i for i, each in enumerate(timeline.kind) if each == kind]
     return {
         "type": "bar",
         "orientation": "h",
+        "name": shown(timeline.kinds[kind]),
         "y": [timeline.row[i] for i in places],
         "base": [timeline.start[i] for i in places],
         "x": [timeline.stop[i] - timeline.start[i] for i in places],
         "text": [shown(timeline.texts[i]) for i in places],
         "textposition": "none",
         "hovertemplate": "%{text}<br>%{base:.4s} s + %{x:.4s} s<extra></extra>",
-        "width": 2 * _HALF,
+        "width": _THICK,
+        "marker": {"color": colour, "line": {"width": 0.3, "color": GREY}},
     }
 
 
-def _shapes(timeline: Timeline, places: Sequence[int]) -> Trace:
-    """Return all bars of a kind as one outline, which a browser draws at once.
+def _raster(timeline: Timeline, colours: Mapping[int, str]) -> Trace:
+    """Return all bars as a picture, which the page paints anew for what is zoomed into.
 
-    The page makes its corners of `bars`: four of each would make it five times as large.
+    Tens of thousands of bars take a browser many seconds, a picture of them a fraction of one. The
+    page makes it of `bars`, whose kinds are places in the colour scale.
     """
+    places = {kind: place for place, kind in enumerate(colours)}
+    count = len(colours)
+    scale = [
+        [(place + end) / count, colour]
+        for place, colour in enumerate(colours.values())
+        for end in (0, 1)
+    ]
+    return {
+        "type": "heatmap",
+        "bars": {
+            "rows": len(timeline.rows),
+            "row": list(timeline.row),
+            "kind": [places[kind] for kind in timeline.kind],
+            "start": list(timeline.start),
+            "stop": list(timeline.stop),
+        },
+        "colorscale": scale,
+        "zmin": -0.5,
+        "zmax": count - 0.5,
+        "showscale": False,
+        "hoverinfo": "skip",
+        "ygap": 2,
+    }
+
+
+def _sample(name: str, colour: str) -> Trace:
+    """Return an entry of the legend."""
     return {
         "type": "scatter",
-        "mode": "lines",
-        "bars": {
-            "row": [timeline.row[i] for i in places],
-            "start": [timeline.start[i] for i in places],
-            "stop": [timeline.stop[i] for i in places],
-            "half": _HALF,
-        },
-        "fill": "toself",
-        "hoverinfo": "skip",
-        "line": {"width": 0, "simplify": False},
+        "mode": "markers",
+        "name": shown(name),
+        "x": [None],
+        "y": [None],
+        "marker": {"color": colour, "symbol": "square", "size": 12},
     }
-
-
-def _paint(trace: Trace, colour: str) -> None:
-    if trace["type"] == "bar":
-        trace["marker"] = {"color": colour, "line": {"width": 0.3, "color": GREY}}
-    else:
-        trace["fillcolor"] = colour
 
 
 def _layout_map(found: LayoutMap) -> dict[str, Any]:

@@ -33,29 +33,46 @@
     return array.dtype === "u1" ? bytes : new Float32Array(bytes.buffer);
   };
 
-  // Bars that share one outline: four corners each, and a gap.
-  const outlined = (trace) => {
-    if (!trace.bars) return trace;
-    const { half, ...columns } = trace.bars;
-    const [row, start, stop] = ["row", "start", "stop"].map((name) => numbers(columns[name]));
-    const x = new Float32Array(row.length * 5);
-    const y = new Float32Array(row.length * 5);
+  // A picture of a timeline's bars between two times; a bar covers at least one of its columns.
+  const COLUMNS = 2000;
+  const unpacked = (bars) => ({ rows: bars.rows, row: numbers(bars.row), kind: numbers(bars.kind),
+    start: numbers(bars.start), stop: numbers(bars.stop) });
+  const painted = ({ rows, row, kind, start, stop }, from, to) => {
+    const width = (to - from) / COLUMNS;
+    const z = Array.from({ length: rows }, () => new Float32Array(COLUMNS).fill(NaN));
     for (let i = 0; i < row.length; i += 1) {
-      x.set([start[i], stop[i], stop[i], start[i], NaN], 5 * i);
-      y.set([row[i] - half, row[i] - half, row[i] + half, row[i] + half, NaN], 5 * i);
+      if (stop[i] <= from || start[i] >= to) continue;
+      const first = Math.max(0, Math.floor((start[i] - from) / width));
+      const last = Math.min(COLUMNS, Math.max(first + 1, Math.round((stop[i] - from) / width)));
+      z[row[i]].fill(kind[i], first, last);
     }
-    const { bars, ...rest } = trace;
-    return { ...rest, x, y };
+    return { z, x0: from + width / 2, dx: width };
+  };
+  const followed = (plot, place, bars, whole) => {
+    plot.on("plotly_relayout", () => {
+      const [from, to] = plot.layout.xaxis.autorange ? whole : plot.layout.xaxis.range;
+      const { z, x0, dx } = painted(bars, from, to);
+      Plotly.restyle(plot, { z: [z], x0: [x0], dx: [dx] }, [place]);
+    });
   };
 
   const draw = (plot) => {
     const figure = figures[plot.id];
     if (!figure || typeof Plotly === "undefined") return Promise.resolve();
-    if (!drawn.has(plot)) figure.data = figure.data.map(outlined);
-    plot.style.minHeight = `${figure.layout.height}px`;
+    const fresh = !drawn.has(plot);
     drawn.add(plot);
-    return Plotly.react(plot, figure.data, themed(figure.layout),
-      { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "" });
+    const place = figure.bars ? -1 : figure.data.findIndex((trace) => trace.bars);
+    const whole = figure.layout.xaxis?.range;
+    if (fresh && place >= 0) {
+      const { bars, ...rest } = figure.data[place];
+      figure.bars = unpacked(bars);
+      figure.data[place] = { ...rest, ...painted(figure.bars, ...whole) };
+    }
+    plot.style.minHeight = `${figure.layout.height}px`;
+    const settings = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "" };
+    const done = Plotly.react(plot, figure.data, themed(figure.layout), settings);
+    if (fresh && figure.bars) followed(plot, place, figure.bars, whole);
+    return done;
   };
 
   const dress = (dark) => {
