@@ -140,6 +140,7 @@ def _front_entry(front: Front) -> dict[str, Any]:
             {
                 "values": list(point.values),
                 "layout": layout_table(point.layout),
+                "name": str(point.layout),
                 "varied": varied_table(point.varied),
                 "step_time_s": point.step_time,
                 "accelerators": point.accelerators,

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from reports.charts import Figure
 from reports.page.sections import sections_of_result
-from reports.page.summary import Statement, summary_of
+from reports.page.summary import Digest, summary_of
+from reports.page.titles import title_of
 from reports.report_figures import figures_of_result
-from reports.result_files import ExplainFile, ResultFile, ResultKind
+from reports.result_files import ResultFile, ResultKind
 from reports.section import Section
 from reports.words import Language, Words, words_in
 
@@ -45,7 +46,7 @@ class Document:
 
     title: str
     language: Language
-    summary: tuple[Statement, ...]
+    summary: tuple[Digest, ...]
     parts: tuple[Part, ...]
 
 
@@ -60,14 +61,6 @@ def document_of(
         summary=summary_of(files, words),
         parts=tuple(_part(number, file, words) for number, file in enumerate(files, start=1)),
     )
-
-
-def title_of(file: ResultFile) -> str:
-    """Return what a result is called: as it says itself, or as its file."""
-    result = file.result
-    if isinstance(result, ExplainFile):
-        return result.plan.title
-    return str(getattr(result, "title", "")) or file.path.stem
 
 
 def _part(number: int, file: ResultFile, words: Words) -> Part:

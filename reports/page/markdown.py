@@ -21,9 +21,11 @@ def markdown_of(document: Document) -> str:
     blocks = [f"# {escaped(document.title)}"]
     if document.summary:
         blocks.append(f"## {escaped(words('Summary'))}")
-    for statement in document.summary:
-        lines = "\n".join(f"* {escaped(sentence)}" for sentence in statement.sentences)
-        blocks += [f"**{escaped(statement.title)}**", lines]
+    for digest in document.summary:
+        blocks += [f"### {escaped(digest.title)}"] if digest.title else []
+        for statement in digest.statements:
+            lines = "\n".join(f"* {escaped(sentence)}" for sentence in statement.sentences)
+            blocks += [f"**{escaped(statement.title)}**", lines]
     for part in document.parts:
         blocks += _part(part, words)
     return "\n\n".join(blocks) + "\n"

@@ -18,6 +18,7 @@ from reports.page.summary_results import (
     of_trace,
     of_validation,
 )
+from reports.page.titles import by_scenario, title_of
 from reports.page.topics import Said, Topic
 from reports.result_files import ResultFile, ResultKind
 from reports.words import Words
@@ -29,6 +30,14 @@ class Statement:
 
     title: str
     sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """The summary of results that belong together; the title is empty where there are no others."""
+
+    title: str
+    statements: tuple[Statement, ...]
 
 
 TITLES = {
@@ -52,10 +61,21 @@ _OF_KIND: dict[ResultKind, Callable[[Any, Words], Iterator[Said]]] = {
 }
 
 
-def summary_of(files: Sequence[ResultFile], words: Words) -> tuple[Statement, ...]:
-    """Return what the results say together, topic by topic; each sentence once."""
+def summary_of(files: Sequence[ResultFile], words: Words) -> tuple[Digest, ...]:
+    """Return what results say, one digest for all of one scenario, topic by topic."""
+    groups = by_scenario(files)
+    return tuple(
+        Digest(
+            title=title_of(group[0]) if len(groups) > 1 else "",
+            statements=_statements(group, words),
+        )
+        for group in groups
+    )
+
+
+def _statements(files: Sequence[ResultFile], words: Words) -> tuple[Statement, ...]:
+    """Return what some results say together; each sentence once."""
     said = [each for file in files for each in _OF_KIND[file.kind](file.result, words)]
-    said += _scenarios(files, words)
     for basis in (assumed, calibrated, validated):
         said += basis(files, words)
     return tuple(
@@ -63,17 +83,3 @@ def summary_of(files: Sequence[ResultFile], words: Words) -> tuple[Statement, ..
         for topic, title in TITLES.items()
         if (sentences := tuple(dict.fromkeys(text for about, text in said if about is topic)))
     )
-
-
-def _scenarios(files: Sequence[ResultFile], words: Words) -> Iterator[Said]:
-    """Say where results are not of one scenario: their numbers are then of different runs."""
-    forecasts = [getattr(file.result, "plan", file.result) for file in files]
-    named = {str(each.scenario) for each in forecasts if hasattr(each, "scenario")}
-    if len(named) > 1:
-        yield (
-            Topic.RISK,
-            words(
-                "The results are of different scenarios: {scenarios}.",
-                scenarios=", ".join(sorted(named)),
-            ),
-        )

@@ -142,6 +142,8 @@ def _why(plan: PlanFile, words: Words) -> Iterator[Said]:
             simulated=searched.simulated,
         ),
     )
+    if plan.reason:
+        yield Topic.WHY, words("What decides: {reason}.", reason=plan.reason)
     if plan.bottleneck:
         yield Topic.WHY, words("Most of its step: {bottleneck}.", bottleneck=plan.bottleneck)
     if plan.runner_up_lost:
@@ -188,17 +190,21 @@ def of_goodput(found: GoodputFile, words: Words) -> Iterator[Said]:
 
 
 def _whole_run(run: RunPlanFacts, words: Words) -> Iterator[Said]:
-    yield (
-        Topic.PICK,
-        words(
-            "The whole run takes {middle} days, {low} to {high} in 80 of 100 cases, with failures "
-            "and checkpoints; goodput {goodput}.",
-            middle=number(run.days.p50),
-            low=number(run.days.p10),
-            high=number(run.days.p90),
-            goodput=percent(run.goodput.p50),
-        ),
+    days = {
+        "middle": number(run.days.p50),
+        "low": number(run.days.p10),
+        "high": number(run.days.p90),
+    }
+    template = (
+        "The whole run takes {middle} days, {low} to {high} in 80 of 100 cases, with failures and "
+        "checkpoints; goodput {goodput}."
     )
+    if run.failures is None and run.checkpoint is None:
+        template = (
+            "The whole run takes {middle} days, {low} to {high} in 80 of 100 cases; neither "
+            "failures nor checkpoints are counted."
+        )
+    yield Topic.PICK, words(template, **days, goodput=percent(run.goodput.p50))
     if run.cost is not None:
         yield (
             Topic.PICK,
@@ -214,8 +220,8 @@ def _whole_run(run: RunPlanFacts, words: Words) -> Iterator[Said]:
         yield (
             Topic.RISK,
             words(
-                "{count} failures that stop the job are expected ({low} to {high}); {spares} spare "
-                "nodes are held, {best} would be cheapest.",
+                "{count} failures that stop the job are expected ({low} to {high}); spare nodes: "
+                "{spares} are held, {best} would be cheapest.",
                 count=number(run.failures.count.p50, 2),
                 low=number(run.failures.count.p10, 2),
                 high=number(run.failures.count.p90, 2),

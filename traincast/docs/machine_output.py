@@ -149,7 +149,7 @@ PARETO = {
     "objectives": ("list of text", "the two objectives"),
     "layouts": (
         "list",
-        "by the first objective: `values` (of both, as in layouts), `layout`, `varied`, "
+        "by the first objective: `values` (of both, as in layouts), `layout`, `name`, `varied`, "
         "`step_time_s` (estimated), `accelerators`, `peak_memory_bytes`",
     ),
 }

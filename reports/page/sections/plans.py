@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from reports.goodput_view import CAUSE_WORDS
 from reports.page.sections.forecasts import layout_words
 from reports.quantities import number, percent, seconds
-from reports.report_figures.labels import named
+from reports.report_figures.labels import OBJECTIVES, named
 from reports.result_files.explain import ChangedStep, ExplainFile
 from reports.result_files.goodput import GoodputFile, RunPlanFacts
 from reports.result_files.parts import Three
 from reports.result_files.plan import PlanFile
 from reports.section import NONE, Section, facts_section, figures
 from reports.section import words as text_column
+from reports.table import Column
 from reports.words import Words
 from simulator.units import GIB, JOULES_PER_MWH, TERA
+
+_ROUNDING = 1e-12
+"""Seconds below which a difference is that of two equal times."""
 
 
 def layouts(found: PlanFile, words: Words) -> Iterator[Section]:
@@ -31,8 +35,8 @@ def layouts(found: PlanFile, words: Words) -> Iterator[Section]:
         figures(words("Tokens/s"), [f"{row.tokens_per_s:,.0f}" for row in rows]),
         figures(words("MFU"), [percent(row.mfu) for row in rows]),
         figures(words("peak, GiB"), [number(row.peak_memory_bytes / GIB) for row in rows]),
-        figures(words("exposed comm., s"), [number(r.exposed_communication_s) for r in rows]),
-        figures(words("bubble, s"), [number(row.bubble_s) for row in rows]),
+        figures(words("exposed comm., s"), [_clean(r.exposed_communication_s) for r in rows]),
+        figures(words("bubble, s"), [_clean(row.bubble_s) for row in rows]),
         figures(words("accelerators"), [f"{row.accelerators:,}" for row in rows]),
     ]
     if any(row.days is not None for row in rows):
@@ -45,6 +49,11 @@ def layouts(found: PlanFile, words: Words) -> Iterator[Section]:
     played = [words("engine") if row.simulated else words("estimate") for row in rows]
     columns.append(text_column(words("method"), played))
     yield Section(title=words("The best layouts"), columns=tuple(columns))
+
+
+def _clean(value: float) -> str:
+    """Return seconds, 0 where they are what rounding leaves of it."""
+    return number(0.0 if abs(value) < _ROUNDING else value)
 
 
 def _maybe(value: float | None) -> str:
@@ -61,13 +70,20 @@ def front(found: PlanFile, words: Words) -> Iterator[Section]:
         title=words("Pareto front of {one} and {other}", one=one, other=other),
         columns=(
             text_column(words("layout"), [p.name or layout_words(p.layout) for p in points]),
-            figures(one, [number(point.values[0]) for point in points]),
-            figures(other, [number(point.values[1]) for point in points]),
+            _objective(one, [point.values[0] for point in points], words),
+            _objective(other, [point.values[1] for point in points], words),
             figures(words("step, s"), [number(point.step_time_s) for point in points]),
             figures(words("accelerators"), [f"{point.accelerators:,}" for point in points]),
             figures(words("peak, GiB"), [number(p.peak_memory_bytes / GIB) for p in points]),
         ),
     )
+
+
+def _objective(name: str, values: list[float], words: Words) -> Column:
+    label, scale = OBJECTIVES.get(name, (name, 1.0))
+    scaled = [value * scale for value in values]
+    whole = all(value.is_integer() for value in scaled)
+    return figures(words(label), [f"{v:,.0f}" if whole else number(v) for v in scaled])
 
 
 def searched(found: PlanFile, words: Words) -> Iterator[Section]:
