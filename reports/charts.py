@@ -81,6 +81,8 @@ class HeatMap:
     ranks: tuple[int, ...]
     values: tuple[tuple[float | None, ...], ...]
     """By first rank, then second."""
+    x_label: str = "to rank"
+    y_label: str = "from rank"
     name: str = ""
     caption: str = ""
 

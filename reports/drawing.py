@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -113,7 +113,15 @@ def _fonts(figure: Figure) -> dict[str, Any]:
         return {}
     from matplotlib import font_manager
 
-    installed = set(font_manager.get_font_names())
+    return {"font.family": ["DejaVu Sans", chinese_font(font_manager.get_font_names())]}
+
+
+def chinese_font(installed: Collection[str]) -> str:
+    """Return the name of an installed font with Chinese signs.
+
+    Raises:
+        InputError: there is none.
+    """
     found = next((name for name in _CJK_FONTS if name in installed), None)
     if found is None:
         raise InputError(
@@ -123,7 +131,7 @@ def _fonts(figure: Figure) -> dict[str, Any]:
                 fix="install one (Debian, Ubuntu: fonts-wqy-zenhei), or --figure-format svg",
             )
         )
-    return {"font.family": ["DejaVu Sans", found]}
+    return found
 
 
 def _size(figure: Figure) -> tuple[float, float]:
@@ -249,12 +257,12 @@ def _draw_map(axes: Axes, heat: HeatMap) -> None:
 
     values = np.array(heat.values, dtype=float)
     picture = axes.imshow(values, aspect="auto", cmap="viridis")
-    axes.figure.colorbar(picture, ax=axes, label=heat.unit)
+    axes.figure.colorbar(picture, ax=axes, label=label_text(heat.unit))
     ticks = range(0, len(heat.ranks), max(1, len(heat.ranks) // _MOST_LABELS))
     axes.set_xticks(list(ticks), [str(heat.ranks[tick]) for tick in ticks])
     axes.set_yticks(list(ticks), [str(heat.ranks[tick]) for tick in ticks])
-    axes.set_xlabel("to rank")
-    axes.set_ylabel("from rank")
+    axes.set_xlabel(label_text(heat.x_label))
+    axes.set_ylabel(label_text(heat.y_label))
 
 
 def _draw_stacks(axes: Axes, stacks: Stacks) -> None:

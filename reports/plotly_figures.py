@@ -13,6 +13,7 @@ from typing import Any, assert_never
 
 from reports.chart_ticks import x_ticks
 from reports.charts import (
+    Box,
     Chart,
     Diagram,
     Figure,
@@ -40,6 +41,11 @@ _ABOVE = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 _ROW, _BASE, _LEAST = 34, 130, 380
 """Pixels of a row of a figure, of what is around its rows, and of the lowest figure."""
 _MOST_HEIGHT = 1200
+_EDGE, _MOST_EDGES = 0.3, 400
+"""Pixels of the edge of a bar of a timeline, and bars up to which each has one: more hide them."""
+_DARK = "#16171a"
+"""Text on a light area, whatever the theme."""
+_DECADE = 10.0
 _MANY = 24
 """Rows from which on they are half as high."""
 
@@ -119,8 +125,9 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "data": data,
         "layout": _layout(
             xaxis=_axis(chart.x_label, log=chart.log_x, **_ticks(chart)),
-            yaxis=_axis(chart.y_label, log=chart.log_y),
+            yaxis=_axis(chart.y_label, log=chart.log_y, **_powers(chart)),
             showlegend=len(named) > 1,
+            legend=_ABOVE,
             hovermode="closest",
         ),
     }
@@ -136,6 +143,13 @@ def _ticks(chart: Chart) -> dict[str, Any]:
         "ticktext": [shown(text) for _, text in ticks],
         **ends,
     }
+
+
+def _powers(chart: Chart) -> dict[str, Any]:
+    """Return ticks at 1, 2 and 5 of each decade where a logarithmic y axis has decades."""
+    values = [value for series in chart.series for value in series.y if value > 0]
+    wide = chart.log_y and bool(values) and max(values) >= _DECADE * min(values)
+    return {"dtick": "D2"} if wide else {}
 
 
 def _series(series: Series, colour: str) -> Trace:
@@ -250,12 +264,15 @@ def _heat_map(heat: HeatMap) -> dict[str, Any]:
         "z": [list(row) for row in heat.values],
         "colorscale": "Viridis",
         "colorbar": {"title": {"text": shown(heat.unit)}},
+        "hovertemplate": f"%{{y}} - %{{x}}: %{{z:.4g}} {shown(heat.unit)}<extra></extra>",
     }
-    axis = {"type": "category", "automargin": True}
+    named: dict[str, Any] = {"type": "category", "showgrid": False}
     return {
         "data": [trace],
         "layout": _layout(
-            _LEAST + 8 * len(ranks), xaxis=axis, yaxis={**axis, "autorange": "reversed"}
+            _LEAST + 8 * len(ranks),
+            xaxis=_axis(heat.x_label, **named),
+            yaxis=_axis(heat.y_label, autorange="reversed", **named),
         ),
     }
 
@@ -329,6 +346,7 @@ def _timeline(timeline: Timeline) -> dict[str, Any]:
 def _bars(timeline: Timeline, kind: int, colour: str) -> Trace:
     """Return the bars of a kind, each of which says what it is."""
     places = [i for i, each in enumerate(timeline.kind) if each == kind]
+    edge = _EDGE if len(timeline.row) <= _MOST_EDGES else 0.0
     return {
         "type": "bar",
         "orientation": "h",
@@ -340,7 +358,7 @@ def _bars(timeline: Timeline, kind: int, colour: str) -> Trace:
         "textposition": "none",
         "hovertemplate": "%{text}<br>%{base:.4s} s + %{x:.4s} s<extra></extra>",
         "width": _THICK,
-        "marker": {"color": colour, "line": {"width": 0.3, "color": GREY}},
+        "marker": {"color": colour, "line": {"width": edge, "color": GREY}},
     }
 
 
@@ -396,7 +414,7 @@ def _layout_map(found: LayoutMap) -> dict[str, Any]:
         "z": values,
         "customdata": [
             [
-                f"tp {tp}, pp {pp}: {shown(cell.text)}"
+                shown(f"tp {tp}, pp {pp}: {cell.text}")
                 for tp, cell in zip(found.columns, row, strict=True)
             ]
             for pp, row in zip(found.rows, found.cells, strict=True)
@@ -438,7 +456,7 @@ def _cell_texts(found: LayoutMap, known: Sequence[float]) -> Iterator[dict[str, 
             text = cell.sign if cell.value is None else f"{cell.value:.4g}"
             note: dict[str, Any] = {"x": column, "y": row, "text": shown(text), "showarrow": False}
             if cell.value is not None:
-                note["font"] = {"color": "#ffffff" if cell.value > middle else "#16171a"}
+                note["font"] = {"color": "#ffffff" if cell.value > middle else _DARK}
             yield note
 
 
@@ -490,8 +508,7 @@ def _diagram(diagram: Diagram) -> dict[str, Any]:
         {
             "type": "scatter",
             "mode": "lines",
-            "x": [diagram.boxes[cable.one].x, diagram.boxes[cable.other].x],
-            "y": [diagram.boxes[cable.one].y, diagram.boxes[cable.other].y],
+            **_ends(diagram.boxes[cable.one], diagram.boxes[cable.other]),
             "text": shown(cable.text),
             "hoverinfo": "text",
             "line": {"color": utilised(cable.used), "width": 2.5},
@@ -499,31 +516,37 @@ def _diagram(diagram: Diagram) -> dict[str, Any]:
         }
         for cable in diagram.cables
     ]
-    boxes = {
-        "type": "scatter",
-        "mode": "markers+text",
-        "x": [box.x for box in diagram.boxes],
-        "y": [box.y for box in diagram.boxes],
-        "text": [shown(box.label) for box in diagram.boxes],
-        "textposition": "bottom center",
-        "hoverinfo": "text",
-        "marker": {
-            "symbol": "square",
-            "size": 16,
-            "color": [BOXES.get(box.kind, GREY) for box in diagram.boxes],
-            "line": {"width": 1, "color": GREY},
-        },
-        "showlegend": False,
-    }
+    notes = [
+        {
+            "x": box.x,
+            "y": box.y,
+            "text": shown(box.label),
+            "showarrow": False,
+            "bgcolor": BOXES.get(box.kind, GREY),
+            "bordercolor": GREY,
+            "borderpad": 3,
+            "font": {"color": _DARK, "size": 11},
+        }
+        for box in diagram.boxes
+    ]
     hidden = {"visible": False}
     rows = 1 + max((box.y for box in diagram.boxes), default=0.0)
     return {
-        "data": [*data, boxes],
+        "data": data,
         "layout": _layout(
             _BASE + 110 * rows,
             showlegend=False,
             hovermode="closest",
             xaxis={**hidden, "range": [-0.06, 1.06]},
             yaxis={**hidden, "range": [-0.6, rows - 0.4]},
+            annotations=notes,
         ),
+    }
+
+
+def _ends(one: Box, other: Box) -> dict[str, list[float]]:
+    """Return the ends of a line and its middle, where a pointer finds what it is."""
+    return {
+        "x": [one.x, (one.x + other.x) / 2, other.x],
+        "y": [one.y, (one.y + other.y) / 2, other.y],
     }

@@ -42,7 +42,7 @@ FIGURES: dict[ResultKind, Sequence[Builder]] = {
         step.network,
     ),
     ResultKind.PLAN: (*_PLAN, plan.uncertainty, *_RUN),
-    ResultKind.EXPLAIN: (plan.tornado, *map(_of_plan, (*_PLAN, plan.uncertainty))),
+    ResultKind.EXPLAIN: (plan.tornado, plan.sensitivities, *map(_of_plan, _PLAN)),
     ResultKind.GOODPUT: _RUN,
     ResultKind.SWEEP: (rows.of_sweep,),
     ResultKind.COMPARE: (rows.of_comparison,),

@@ -181,6 +181,8 @@ def pairs(found: CalibrationFile, words: Words) -> Iterator[Figure]:
         title=words("Bandwidth of pairs of ranks"),
         unit="GB/s",
         ranks=ranks,
+        x_label=words("to rank"),
+        y_label=words("from rank"),
         values=tuple(tuple(known.get((one, other)) for other in ranks) for one in ranks),
         caption=words("A dark row or column is a slow rank, a dark cell a slow link."),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import exp
 
 from reports.charts import (
     Cell,
@@ -203,6 +204,25 @@ def tornado(found: ExplainFile, words: Words) -> Iterator[Figure]:
         )
 
 
+def sensitivities(found: ExplainFile, words: Words) -> Iterator[Figure]:
+    """Yield the step of the best layout with each source of error at its ends."""
+    if not found.plan.layouts or not found.sensitivities:
+        return
+    yield Tornado(
+        name="sensitivities",
+        title=words("What the step is uncertain by"),
+        x_label=words("Seconds of a step"),
+        centre=found.plan.layouts[0].step_time_s,
+        swings=tuple(
+            Swing(label=each.source, low=each.low_s, high=each.high_s, text=each.origin)
+            for each in found.sensitivities
+        ),
+        caption=words(
+            "Each source of error at either end of its 80 % interval, all else as forecast."
+        ),
+    )
+
+
 def uncertainty(plan: PlanFile, words: Words) -> Iterator[Figure]:
     """Yield by how much each source of error was taken to be off."""
     if plan.drawn is None:
@@ -219,8 +239,8 @@ def uncertainty(plan: PlanFile, words: Words) -> Iterator[Figure]:
         swings=tuple(
             Swing(
                 label=source,
-                low=1 / (1 + deviation),
-                high=1 + deviation,
+                low=exp(-deviation),
+                high=exp(deviation),
                 text=plan.drawn.origins.get(source, ""),
             )
             for source, deviation in ordered

@@ -92,10 +92,38 @@ def test_operators_are_named_inside_the_first_passes(trace: dict[str, Any]) -> N
     assert {"attention.qkv", "head.loss"} <= {bar["name"] for bar in operators}
 
 
-def test_one_arrow_joins_each_pair_of_stages_and_micro_batch_both_ways() -> None:
+def test_arrows_lead_from_pass_to_transfer_to_pass_both_ways_and_to_the_optimizer() -> None:
+    """64 micro-batches cross 3 boundaries of 4 stages; the ends reduce what they share."""
     scenario = EXAMPLES / "gpt-18b-gpipe.toml"
     trace = step_trace(traincast.simulate_step(scenario))
-    assert len(of_kind(trace, "s")) == 2 * 3 * 64
+    counts = Counter(event["name"] for event in of_kind(trace, "s"))
+    assert counts == {"forward": 2 * 3 * 64, "backward": 2 * 3 * 64, "gradients": 2}
+
+
+def test_arrows_begin_and_end_on_bars(trace: dict[str, Any]) -> None:
+    bars = {(bar["pid"], bar["tid"], bar["ts"]) for bar in of_kind(trace, "X")}
+    ends = {(e["pid"], e["tid"], e["ts"]) for kind in "sf" for e in of_kind(trace, kind)}
+    assert ends <= bars
+
+
+def test_counters_hold_one_number_each_and_rise_in_time(trace: dict[str, Any]) -> None:
+    times: dict[tuple[int, str], list[float]] = {}
+    for event in of_kind(trace, "C"):
+        (value,) = event["args"].values()
+        assert isinstance(value, float)
+        times.setdefault((event["pid"], event["name"]), []).append(event["ts"])
+    assert all(found == sorted(set(found)) for found in times.values())
+
+
+def test_the_memory_of_a_stage_peaks_where_its_table_says() -> None:
+    scenario = EXAMPLES / "gpt-18b-gpipe.toml"
+    result = traincast.simulate_step(scenario)
+    levels: dict[int, list[float]] = {}
+    for event in of_kind(traincast.trace_step(scenario, result), "C"):
+        if event["name"] == "memory of tensors":
+            levels.setdefault(event["pid"], []).append(event["args"]["GiB"])
+    peaks = {use.stage: pytest.approx(use.allocated / 2**30, abs=1e-3) for use in result.memory}
+    assert {stage: max(found) for stage, found in levels.items()} == peaks
 
 
 def test_what_a_link_carries_is_a_counter_that_changes_with_its_rate() -> None:

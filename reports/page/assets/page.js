@@ -6,6 +6,7 @@
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const plots = [...document.querySelectorAll(".plot")];
   const drawn = new Set();
+  const busy = new Map();
 
   const ink = () => {
     const style = getComputedStyle(root);
@@ -70,8 +71,12 @@
     }
     plot.style.minHeight = `${figure.layout.height}px`;
     const settings = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "" };
-    const done = Plotly.react(plot, figure.data, themed(figure.layout), settings);
-    if (fresh && figure.bars) followed(plot, place, figure.bars, whole);
+    // One drawing at a time: two at once leave an axis with the ticks of neither.
+    const done = (busy.get(plot) ?? Promise.resolve()).then(async () => {
+      await Plotly.react(plot, figure.data, themed(figure.layout), settings);
+      if (fresh && figure.bars) followed(plot, place, figure.bars, whole);
+    });
+    busy.set(plot, done);
     return done;
   };
 
@@ -88,7 +93,7 @@
   const seen = new IntersectionObserver((entries) => {
     entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
       seen.unobserve(entry.target);
-      draw(entry.target);
+      if (!drawn.has(entry.target)) draw(entry.target);
     });
   }, { rootMargin: "300px" });
   plots.forEach((plot) => seen.observe(plot));
