@@ -20,7 +20,7 @@ from calibrate.import_kineto_labels import Groups, kernel_label, operator_label
 from simulator.errors import InputError, Problem
 
 MAX_COMPARED_BYTES = 2 * 2**30
-"""Of a trace, unpacked: all work of the device is kept at once, 0.2 to 0.4 of that in memory."""
+"""Of a trace, unpacked: its work is kept at once, in up to twice as many bytes of memory."""
 _STEP = "ProfilerStep"
 _OPTIMIZER = re.compile(r"^optimizer\.step", re.I)
 _ITERATION = re.compile(

@@ -2,8 +2,9 @@
 
 Eager PyTorch, each kernel launched by the CPU, so that small parts show what launching costs.
 Parameters, activations and gradients have the point's format; none of them is kept in float32
-beside it. With `tp` the part is one rank's share, as DTensors on a mesh of
-this rank alone: what DTensor does on the CPU counts, no byte goes to another rank.
+beside it. With `tp` the part is one rank's share, as DTensors on a mesh of `tp` ranks that this
+one is alone on: what DTensor does on the CPU counts, collectives included; no byte goes to another
+rank.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor.parallel import loss_parallel
 
@@ -22,18 +24,19 @@ from calibrate.measure_device import Work, device_of
 from calibrate.measure_loop import measure_runs
 from calibrate.measure_model import Embedding, Head, build_layer, loss_of
 from calibrate.measure_tensor_parallel import (
-    one_rank_mesh,
+    lone_mesh,
     shard_embedding,
     shard_head,
     shard_layer,
 )
 from calibrate.measure_tensors import torch_dtype
 from calibrate.measuring import Outcome
-from calibrate.model_shards import check_model
+from calibrate.model_shards import check_model, whole_layer
 from calibrate.points import LayerPart, LayerPoint
 from simulator.errors import Problem, UnsupportedError
 from simulator.hardware.accelerator import Dtype
 from simulator.parallel.chunks import local_vocab
+from simulator.workload.layer import LayerSpec
 from simulator.workload.load import load_model
 from simulator.workload.model import ModelSpec
 
@@ -69,7 +72,7 @@ def work_of(point: LayerPoint, device: torch.device) -> Work:
         return _update(part)
     if point.tp == 1:
         return _backward(part) if point.backward else part.forward
-    part.shard(part.module, one_rank_mesh(device))
+    part.shard(part.module, lone_mesh(device, point.tp))
     with loss_parallel():
         work = _backward(part) if point.backward else part.forward
     return _with_cut_loss(work)
@@ -105,6 +108,8 @@ class Part:
     def forward(self) -> Tensor:
         """Return the output, with what its backward pass needs."""
         output: Tensor = self.module(self.given)
+        if isinstance(output, AsyncCollectiveTensor):
+            output.wait()  # The next part would; what wait() returns has no gradient.
         return output if self.targets is None else loss_of(output, self.targets)
 
 
@@ -135,18 +140,31 @@ def _update(part: Part) -> Work:
 
 def _layer(point: LayerPoint, spec: ModelSpec) -> Part:
     layer, *_ = spec.layers()
-    module = build_layer(layer, point.tp)
+    module = _before_the_cut(layer, point.tp)
     return Part(module=module, shard=shard_layer, given=_hidden(point, spec))
 
 
+def _before_the_cut(spec: LayerSpec, tp: int) -> nn.Module:
+    """Return a whole layer but for norms of queries and keys, which no rank cuts."""
+    layer, share = build_layer(whole_layer(spec, tp)), build_layer(spec, tp)
+    if layer.attn is not None and share.attn is not None:
+        layer.attn.q_norm, layer.attn.k_norm = share.attn.q_norm, share.attn.k_norm
+    return layer
+
+
+def _share_of_layer(point: LayerPoint, spec: ModelSpec) -> Part:
+    layer, *_ = spec.layers()
+    return Part(module=build_layer(layer, point.tp), shard=shard_layer, given=_hidden(point, spec))
+
+
 def _embedding(point: LayerPoint, spec: ModelSpec) -> Part:
-    local = _with_local_vocab(point, spec)
-    return Part(module=Embedding(local), shard=shard_embedding, given=_tokens(point, local))
+    even = _with_even_vocab(point, spec)
+    return Part(module=Embedding(even), shard=shard_embedding, given=_tokens(point, even))
 
 
 def _head(point: LayerPoint, spec: ModelSpec) -> Part:
-    local = _with_local_vocab(point, spec)
-    module, targets = Head(local), _tokens(point, local)
+    even = _with_even_vocab(point, spec)
+    module, targets = Head(even), _tokens(point, even)
     return Part(module=module, shard=shard_head, given=_hidden(point, spec), targets=targets)
 
 
@@ -154,14 +172,15 @@ _PARTS: dict[LayerPart, Callable[[LayerPoint, ModelSpec], Part]] = {
     LayerPart.LAYER: _layer,
     LayerPart.EMBEDDING: _embedding,
     LayerPart.HEAD: _head,
-    LayerPart.OPTIMIZER: _layer,
+    LayerPart.OPTIMIZER: _share_of_layer,
 }
 
 
-def _with_local_vocab(point: LayerPoint, spec: ModelSpec) -> ModelSpec:
-    """Return the model with one rank's rows of the vocabulary, made even."""
+def _with_even_vocab(point: LayerPoint, spec: ModelSpec) -> ModelSpec:
+    """Return the model with a vocabulary of which each rank has as many rows."""
     check_model(spec)
-    return spec.model_copy(update={"vocab_size": local_vocab(spec.vocab_size, 1, point.tp)})
+    rows = point.tp * local_vocab(spec.vocab_size, 1, point.tp)
+    return spec.model_copy(update={"vocab_size": rows})
 
 
 def _hidden(point: LayerPoint, spec: ModelSpec) -> Tensor:

@@ -75,6 +75,19 @@ def local_layer(spec: LayerSpec, tp: int) -> LayerSpec:
     return replace(spec, attention=attention, mlp=mlp)
 
 
+def whole_layer(spec: LayerSpec, tp: int) -> LayerSpec:
+    """Return the layer that `tp` ranks cut between them, each into its `local_layer`.
+
+    Raises:
+        UnsupportedError: heads or channels do not divide.
+    """
+    local, attention = local_layer(spec, tp).attention, spec.attention
+    if isinstance(local, AttentionSpec) and isinstance(attention, AttentionSpec):
+        repeated = local.num_key_value_heads * tp
+        attention = replace(attention, num_key_value_heads=repeated)
+    return replace(spec, attention=attention)
+
+
 def _local_attention(spec: AttentionSpec, tp: int) -> AttentionSpec:
     heads = _divided(spec.num_attention_heads, tp, "num_attention_heads")
     groups = spec.num_key_value_heads

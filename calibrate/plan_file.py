@@ -138,7 +138,7 @@ class LayersPlan(FileRecord):
     """Empty: those of the model."""
     ranks: Literal["one", "all"] = "one"
     """One process alone, or all at the same time, of which the slowest counts. All is what training
-    sees where ranks share the cores of a host, its power or its cooling."""
+    sees where ranks share the cores of a host, its power or its cooling; `tp` must divide them."""
 
 
 class StragglersPlan(FileRecord):

@@ -67,7 +67,14 @@ def wanted_of(text: str, where: str) -> dict[str, ChangeValue]:
     for word in text.split(","):
         name, equals, value = (part.strip() for part in word.partition("="))
         if name in axes and equals and value:
-            found[name] = value
+            if found.setdefault(name, value) != value:
+                rule, fix = (
+                    f"one kind has one {name}, and it is {found[name]} before",
+                    "one of them",
+                )
+                problems.append(
+                    Problem(where=where, key="--layout-key", found=word, rule=rule, fix=fix)
+                )
             continue
         rule = "must be an axis of the search and its value, such as tp=16"
         fix = nearest(name, axes)

@@ -7,7 +7,7 @@ stands for its tp x cp x dp peers. Format: Trace Event Format, Google, sections 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -27,6 +27,7 @@ _COLLECTIVE_THREAD = 10
 _RECEIVER = {"send_forward": ("forward", 1), "send_backward": ("backward", -1)}
 _SENDERS = {"forward": ("forward",), "backward": ("backward", "backward_input")}
 """Passes whose end lets a transfer to a pass begin."""
+_REDUCTIONS = ("reduce", "tied_reduce")
 
 Event = dict[str, Any]
 _Pass: TypeAlias = tuple[str, int | None, int | None]
@@ -41,20 +42,20 @@ def step_trace(
     """Return the timeline of a simulated step as a trace; `operators` stand inside its passes.
 
     Events are sorted by time, enclosing ones first. Arrows join each pass, its pipeline transfer
-    and the pass that waits for it. Each stage shows the memory that its tensors take; below the
-    stages stands what each of the busiest links carries.
+    and the pass that waits for it, and reductions of gradients and the optimizer. Each stage shows
+    the memory that its tensors take; below the stages stands what the busiest links carry.
     """
     lanes = list(_lanes(operators))
     bars = [_bar(span, _THREADS[span.stream]) for span in result.spans]
     bars += [_bar(span, thread) for span, thread in lanes]
     network = 1 + max((bar["pid"] for bar in bars), default=-1)
     counters = [event for use in result.links for event in _counters(use, network)]
-    counters += [event for curve in memory for event in _memory(curve)]
-    timed = [*bars, *_arrows(result.spans), *counters]
+    levels = [event for curve in memory for event in _memory(curve)]
+    timed = [*bars, *_arrows(result.spans), *counters, *levels]
     timed.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0), event["ph"]))
     used = {(bar["pid"], bar["tid"]) for bar in bars}
     return {
-        "traceEvents": [*_names(used), *(_network_name(network) if result.links else ()), *timed],
+        "traceEvents": [*_names(used), *(_network_name(network) if counters else ()), *timed],
         "displayTimeUnit": "ms",
         "otherData": {
             "title": title,
@@ -139,7 +140,7 @@ def _lanes(operators: Iterable[Span]) -> Iterator[tuple[Span, int]]:
 
 
 def _arrows(spans: Iterable[Span]) -> Iterator[Event]:
-    """Yield arrows from each pass to its pipeline transfer, and on to the pass that waits for it.
+    """Yield arrows from pass to transfer, from there to the waiting pass, and to the optimizer.
 
     A pass sends when it has ended; where it was played in several parts, after the last one.
     """
@@ -149,7 +150,15 @@ def _arrows(spans: Iterable[Span]) -> Iterator[Event]:
     for span in sorted(spans, key=lambda span: span.start):
         first.setdefault((span.name, span.chunk, span.micro_batch), span)
         last[span.name, span.chunk, span.micro_batch] = span
-    number = 0
+    pairs = [*_transfers(spans, first, last), *_gradients(spans)]
+    for number, (one, other, name) in enumerate(pairs, start=1):
+        yield {**_arrow("s", one, number), "name": name}
+        yield {**_arrow("f", other, number), "name": name, "bp": "e"}
+
+
+def _transfers(
+    spans: Iterable[Span], first: Mapping[_Pass, Span], last: Mapping[_Pass, Span]
+) -> Iterator[tuple[Span, Span, str]]:
     for span in spans:
         if span.name not in _RECEIVER or span.chunk is None:
             continue
@@ -157,11 +166,19 @@ def _arrows(spans: Iterable[Span]) -> Iterator[Event]:
         senders = (last.get((each, span.chunk, span.micro_batch)) for each in _SENDERS[name])
         sender = next((each for each in senders if each is not None), None)
         receiver = first.get((name, span.chunk + step, span.micro_batch))
-        for one, other in ((sender, span), (span, receiver)):
-            if one is not None and other is not None and one.start <= other.start:
-                number += 1
-                yield {**_arrow("s", one, number), "name": name}
-                yield {**_arrow("f", other, number), "name": name, "bp": "e"}
+        if sender is not None and sender.start <= span.start:
+            yield sender, span, name
+        if receiver is not None:
+            yield span, receiver, name
+
+
+def _gradients(spans: Sequence[Span]) -> Iterator[tuple[Span, Span, str]]:
+    """Yield each reduction of gradients with the optimizer step of its stage that waits for it."""
+    steps = {span.stage: span for span in spans if span.name == "optimizer"}
+    for span in spans:
+        update = steps.get(span.stage)
+        if span.name in _REDUCTIONS and update is not None and span.stop <= update.start:
+            yield span, update, "gradients"
 
 
 def _arrow(phase: str, span: Span, number: int) -> Event:

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from reports.quantities import counted, plain, seconds, signed_percent
+from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 
 Record = Mapping[str, Any]
@@ -15,7 +16,7 @@ Record = Mapping[str, Any]
 
 def print_trace_comparison(console: Console, record: Record) -> None:
     """Print both step times, the classes with their differences, and what explains most."""
-    print_text(console, plain(f"{record['title']}: forecast and {record['step']}"), "bold")
+    print_text(console, plain(f"{record['title']}: forecast and {record['step']}"), Style.TITLE)
     console.print()
     spread = f"{seconds(record['low_s'])} to {seconds(record['high_s'])}"
     measured = (
@@ -33,7 +34,7 @@ def print_trace_comparison(console: Console, record: Record) -> None:
     for sentence in record["sentences"]:
         print_text(console, plain(sentence))
     for note in record["notes"]:
-        print_text(console, f"! {plain(note)}", "yellow")
+        print_text(console, f"! {plain(note)}", Style.CARE)
 
 
 def _print_classes(console: Console, classes: Sequence[Record]) -> None:

@@ -13,6 +13,11 @@ ChangeValue = bool | int | float | str
 """A new value as it would stand in a file, or "x2" for a factor on the old one."""
 DEFAULT_DRAWS = 64
 DEFAULT_CONTENDERS = 5
+MAX_DRAWS = 10_000
+"""Every draw estimates every contender again; quantiles of that many move by about 1 %."""
+MAX_CHANGES = 100
+"""Changes of a scenario that `explain` tries: each plans the whole space again, so that a
+thousand take minutes."""
 
 
 class Objective(StrEnum):
@@ -44,7 +49,7 @@ class LayoutChoice(StrEnum):
 class UncertaintyFile(FileRecord):
     """How the uncertainty of the constants is drawn, for a robust choice."""
 
-    draws: int = Field(default=DEFAULT_DRAWS, ge=8, le=10_000)
+    draws: int = Field(default=DEFAULT_DRAWS, ge=8, le=MAX_DRAWS)
     """Joint draws of all constants (a Latin hypercube)."""
     seed: int = Field(default=0, ge=0)
     layouts: int = Field(default=DEFAULT_CONTENDERS, ge=2, le=100)

@@ -147,7 +147,9 @@ class Forecaster:
         """Return the closed-form forecast of a legal layout."""
         step = self._step(layout)
         timing = estimate_timing(step.graph, step.costs)
-        result = self._result(step, timing, self.step_time(layout))
+        varies = layout.data_parallel is DataParallel.LOCAL_SGD
+        mean = self.step_time(layout) if varies else timing.step_time
+        result = self._result(step, timing, mean)
         return with_warnings(result, estimate_notes(self.conditions))
 
     def simulate(

@@ -8,9 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
-from simulator.aims import LayoutChoice, Objective, UncertaintyFile, WhatIfFile
+from simulator.aims import MAX_CHANGES, LayoutChoice, Objective, UncertaintyFile, WhatIfFile
 from simulator.errors import InputError, Problem
 from simulator.files import FileRecord, is_there, read_record
 from simulator.hardware.accelerator import Dtype
@@ -21,6 +21,7 @@ from simulator.hardware.parts_checks import (
     uniform_problem,
 )
 from simulator.hardware.profile import Profile, load_profile
+from simulator.list_rules import at_most, each_once
 from simulator.parallel.forbidden import ForbiddenLayout
 from simulator.parallel.layout import (
     Axis,
@@ -42,6 +43,8 @@ from simulator.workload.stack import Stack, load_stack
 DEFAULT_TOP = 10
 DEFAULT_SIMULATED = 3
 MAX_ACCELERATORS = 10**6
+MAX_PARTS = 64
+"""Kinds of machine in one cluster; every pair of them is compared, so that 2,000 take 15 s."""
 _Size = Annotated[int, Field(ge=1, le=1024)]
 _GroupAxis = Literal[
     Axis.TENSOR, Axis.CONTEXT, Axis.DATA, Axis.EXPERT, Axis.EXPERT_TENSOR, Axis.EXPERT_DATA
@@ -85,6 +88,12 @@ class ClusterFile(FileRecord):
     slow: tuple[SlowRanks, ...] = ()
     """Accelerators that are slower than the others."""
     jitter: JitterFile | None = None
+
+    @field_validator("part")
+    @classmethod
+    def _is_a_few(cls, value: tuple[PartFile, ...]) -> tuple[PartFile, ...]:
+        at_most(value, MAX_PARTS)
+        return value
 
 
 class SearchFile(FileRecord):
@@ -171,6 +180,12 @@ class SearchFile(FileRecord):
     """Of those the best, which the event engine plays, and more until the fastest is certain; the
     others keep their estimate."""
 
+    @field_validator("*")
+    @classmethod
+    def _names_each_once(cls, value: Any, info: ValidationInfo) -> Any:
+        listed = isinstance(value, tuple) and info.field_name != "pareto"
+        return each_once(value) if listed else value
+
 
 class ScenarioFile(FileRecord):
     """A scenario as it stands in its TOML file."""
@@ -189,6 +204,13 @@ class ScenarioFile(FileRecord):
     """Left out, constants are drawn only for a robust choice."""
     what_if: tuple[WhatIfFile, ...] = ()
     """Changes that `explain` tries beside its own."""
+
+    @field_validator("what_if")
+    @classmethod
+    def _are_a_few_with_own_names(cls, value: tuple[WhatIfFile, ...]) -> tuple[WhatIfFile, ...]:
+        at_most(value, MAX_CHANGES)
+        each_once(tuple(entry.name for entry in value))
+        return value
 
 
 class Scenario(FileRecord):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, Any
@@ -57,6 +58,31 @@ _COUNTED = (Dimension.SIZE, Dimension.BANDWIDTH, Dimension.COMPUTE, Dimension.FR
 """What is never written in units smaller than a bit, a FLOP/s or a hertz."""
 
 
+_SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_BINARY = {"": 1.0, "Ki": KIB, "Mi": MIB, "Gi": GIB, "Ti": 2.0**40}
+_EVERYDAY: Mapping[Dimension, Mapping[str, float]] = {
+    Dimension.TIME: {"s": 1.0, "ms": MS, "us": US, "ns": 1e-9, "min": 60.0, "h": SECONDS_PER_HOUR},
+    Dimension.SIZE: {f"{prefix}B": n for prefix, n in (_SI | _BINARY).items()},
+    Dimension.BANDWIDTH: {
+        **{f"{prefix}B/s": n for prefix, n in (_SI | _BINARY).items()},
+        **{f"{prefix}bps": n / BITS_PER_BYTE for prefix, n in _SI.items()},
+    },
+    Dimension.COMPUTE: {
+        f"{prefix}{unit}": n for unit in ("FLOP/s", "FLOPS") for prefix, n in _SI.items()
+    },
+    Dimension.POWER: {f"{prefix}W": n for prefix, n in _SI.items()},
+    Dimension.FREQUENCY: {f"{prefix}Hz": n for prefix, n in _SI.items()},
+}
+"""Units that nearly all files keep to: half a second of every start goes without loading the
+library, which knows all others and gives these the same values."""
+
+
+def _unit_factor(unit: str, dimension: Dimension) -> float | None:
+    """Return how many inside units one `unit` is, or None where it measures something else."""
+    known = _EVERYDAY[dimension].get(unit)
+    return _library_factor(unit, dimension) if known is None else known
+
+
 @lru_cache(maxsize=1)
 def _registry() -> Any:
     import pint
@@ -69,8 +95,8 @@ def _registry() -> Any:
 
 
 @lru_cache(maxsize=512)
-def _unit_factor(unit: str, dimension: Dimension) -> float | None:
-    """Return how many inside units one `unit` is, or None where it measures something else."""
+def _library_factor(unit: str, dimension: Dimension) -> float | None:
+    """Return the same, for any unit that the library knows."""
     import pint
 
     registry = _registry()

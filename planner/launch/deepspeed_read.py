@@ -180,7 +180,9 @@ def _layout(keys: Keys, world_size: int, trainer: Mapping[str, Any]) -> tuple[di
     if cp > 1:
         found["cp_comm_type"] = ContextExchange.ULYSSES.value
     if keys.word(_ZERO + "offload_optimizer.device", _DEVICES, default=False):
-        found["optimizer_offload"] = keys.real(_ZERO + "offload_optimizer.ratio", 1.0)
+        found["optimizer_offload"] = keys.real(
+            _ZERO + "offload_optimizer.ratio", 1.0, least=0, most=1
+        )
     if trainer.get("gradient_checkpointing") not in (None, "False", "false"):
         found["recompute"] = Recompute.FULL.value
     elif not trainer:

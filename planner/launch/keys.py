@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from math import inf, isfinite
 from typing import Any, TypeVar
 
 from simulator.errors import InputError, Problem
@@ -71,16 +72,24 @@ class Keys:
             return default
         return number
 
-    def real(self, name: str, default: float | None = None) -> float | None:
-        """Return a number."""
+    def real(
+        self, name: str, default: float | None = None, *, least: float = -inf, most: float = inf
+    ) -> float | None:
+        """Return a finite number from `least` to `most`."""
         value = self.take(name)
         if value is None or self._unset(name, value):
             return default
         try:
-            return float(value)
+            number = float(value)
         except (TypeError, ValueError):
             self.wrong(name, "must be a number")
             return default
+        if isfinite(number) and least <= number <= most:
+            return number
+        upper = f" and at most {most:g}" if most < inf else ""
+        lower = f" of at least {least:g}" if least > -inf else ""
+        self.wrong(name, f"must be a finite number{lower}{upper}")
+        return default
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return a switch: true where a flag stands alone."""

@@ -77,7 +77,7 @@ def _read_precision(keys: Keys) -> dict[str, Any]:
 
 def _read_optimizer(keys: Keys, stack: Stack) -> dict[str, Any]:
     kind = keys.word("optimizer", _OPTIMIZERS, Optimizer.ADAM)
-    momentum = keys.real("sgd_momentum", 1.0)
+    momentum = keys.real("sgd_momentum", 1.0, least=0)
     if kind is Optimizer.SGD_MOMENTUM and momentum == 0:
         kind = Optimizer.SGD
     aware = keys.flag("use_precision_aware_optimizer")
@@ -132,7 +132,9 @@ def _read_routing(keys: Keys) -> dict[str, Any]:
 def read_stack(keys: Keys, stack: Stack, layout: dict[str, Any]) -> dict[str, Any]:
     """Return the keys of `stack` that a run does otherwise, such as "overlap.gradient_reduce"."""
     overlap, kernels = stack.overlap, stack.kernels
-    dropouts = [keys.real(f"{kind}_dropout", DROPOUT) for kind in ("attention", "hidden")]
+    dropouts = [
+        keys.real(f"{kind}_dropout", DROPOUT, least=0, most=1) for kind in ("attention", "hidden")
+    ]
     fused = keys.flag("tp_comm_overlap")
     backend = keys.word("attention_backend", _BACKENDS, AttentionKernel.FLASH)
     flash = keys.flag("use_flash_attn")

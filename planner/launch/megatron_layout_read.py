@@ -47,7 +47,7 @@ def read_layout(keys: Keys, layers: int, world_size: int) -> dict[str, Any]:
     found |= _read_recompute(keys, layers // (pp * found.get("vpp", 1)))
     found["offload_layers"] = keys.whole("cpu_offloading_num_layers", 0, least=0)
     if keys.flag("optimizer_cpu_offload"):
-        found["optimizer_offload"] = keys.real("optimizer_offload_fraction", 1.0)
+        found["optimizer_offload"] = keys.real("optimizer_offload_fraction", 1.0, least=0, most=1)
     return found
 
 

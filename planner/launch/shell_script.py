@@ -25,6 +25,9 @@ from simulator.errors import InputError, Problem
 _ASSIGNMENT = re.compile(r"(?:(?:export|local|readonly|declare)\s+)?([A-Za-z_]\w*)(\+?=)(.*)", re.S)
 _SETS = re.compile(r"(?:^|[\s;&|()])([A-Za-z_]\w*)\+?=(?!=)")
 """A variable that is set somewhere in a statement that is not followed."""
+_READS = re.compile(r"(?:^|[\s;&|()])(?:read|mapfile|readarray|getopts)\s+([^;&|<>]*)")
+"""A statement that sets the variables it names to what only a run can tell."""
+_UNSETS = re.compile(r"unset\s+(?:-v\s+)?(\w+(?:\s+\w+)*)")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _TARGET = re.compile(r"(?<![<0-9&])>\s*(\S+)")
 _ARGUMENT = re.compile(r"(?<!\S)[\"']?--\w")
@@ -166,7 +169,9 @@ class _Reader:
 
     def _forget(self, line: str) -> None:
         """Take what a line sets for unknown: whatever needs its value complains."""
-        for name in _SETS.findall(line):
+        read = (word for part in _READS.findall(line) for word in part.split())
+        unset = (name for part in _UNSETS.findall(line) for name in part.split())
+        for name in (*_SETS.findall(line), *filter(str.isidentifier, read), *unset):
             if name not in self.given:
                 self.variables[name] = [f"${name}"]
 
@@ -187,6 +192,12 @@ class _Reader:
         found = _ASSIGNMENT.fullmatch(line)
         if found and (found[3].startswith("(") or len(split_words(found[3])) <= 1):
             self._assign(found[1], found[2], found[3].strip())
+            return
+        gone = _UNSETS.fullmatch(line)
+        if gone:
+            for name in gone[1].split():
+                if name not in self.given:
+                    self.variables.pop(name, None)
             return
         words = expand(split_words(line), self.variables)
         command = _command(words)

@@ -17,6 +17,13 @@ class ClassFacts(ResultRecord):
     """Least and most over the measured steps."""
 
 
+class UnclassifiedWork(ResultRecord):
+    """Seconds of a step in work of no known class."""
+
+    name: str
+    seconds: float
+
+
 class TraceComparisonFile(Result):
     """A measured step beside its forecast."""
 
@@ -33,5 +40,12 @@ class TraceComparisonFile(Result):
     measured_step_s: float
     classes: tuple[ClassFacts, ...]
     """The largest difference first."""
+    stage: int | None = None
+    """Of the forecast."""
+    low_s: float | None = None
+    high_s: float | None = None
+    """Least and most time of the measured steps."""
+    unclassified: tuple[UnclassifiedWork, ...] = ()
+    """Work whose name tells no class, longest first."""
     sentences: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import gammainccinv, log_ndtr, ndtri
 
 from simulator.topology.graph import FloatArray
 from simulator.topology.network_file import JitterKind
@@ -59,6 +57,8 @@ def draw_jitter(
 
 def factor_at(jitter: Jitter, tail: FloatArray) -> FloatArray:
     """Return the factor that is exceeded with probability `tail`, 0 < tail <= 1."""
+    from scipy.special import gammainccinv, ndtri
+
     match jitter.kind:
         case JitterKind.NORMAL:
             return _positive_normal(jitter.deviation, tail)
@@ -96,6 +96,9 @@ def _positive_normal(deviation: float, tail: FloatArray) -> FloatArray:
     and the variance 1 + a h - h^2 (Johnson, Kotz and Balakrishnan, Continuous Univariate
     Distributions 1, section 13.10.1).
     """
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr, ndtri
+
     low = -1 / deviation - 1  # where nothing is cut off the deviation is -1 / a
     high = low + 1
     while _relative_deviation(high) < deviation:
@@ -111,5 +114,7 @@ def _relative_deviation(cut: float) -> float:
 
 
 def _hazard(cut: float) -> float:
+    from scipy.special import log_ndtr
+
     density = math.exp(-(cut**2) / 2 - float(log_ndtr(-cut)))
     return density / math.sqrt(2 * math.pi)

@@ -80,7 +80,9 @@ class Network:
         for link, weight in zip(links, weights, strict=True):
             cap = min(cap, self.capacity[link] / weight)
         flow = Flow(self.env.event())
-        self._share(self._add(flow, self._bundle(links, weights, cap), size))
+        contended = self._add(flow, self._bundle(links, weights, cap), size)
+        if contended:
+            self._share(contended)
         return flow
 
     def stop(self, flow: Flow) -> None:

@@ -24,6 +24,7 @@ from simulator.schedule.verify import PassNumbers, in_dependency_order
 
 _MAX_WAITS = 2
 """Explicit dependencies a task; more are joined first."""
+_KINDS = len(WorkKind)
 
 
 @lru_cache(maxsize=32)
@@ -237,7 +238,7 @@ class _Builder:
 
     def _chunk_work(self, kind: WorkKind, place: int) -> Work:
         """Return the work of a whole chunk; one and the same object for all micro-batches."""
-        key = len(WorkKind) * place + kind
+        key = _KINDS * place + kind
         work = self.chunk_works.get(key)
         if work is None:
             work = self.chunk_works[key] = Work(kind, self.stages[place], place)

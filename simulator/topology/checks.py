@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from simulator.errors import InputError, Problem
 from simulator.files import nearest
@@ -139,6 +137,9 @@ def _dark_ports(topology: Topology) -> set[int]:
 
 def reach_problems(topology: Topology) -> list[Problem]:
     """Return accelerators and ports that nothing joins to the first accelerator."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     source, target = link_ends(topology)
     alive = topology.capacity > 0
     count = device_count(topology)

@@ -6,8 +6,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import shortest_path
 
 from simulator.topology.graph import FloatArray, Graph, IntArray
 from simulator.topology.half import half_bandwidth
@@ -194,6 +192,9 @@ def _tier(
 
 def _switches_passed(topology: Topology) -> tuple[int, bool]:
     """Return the most switches between two ports that reach each other, and whether it is exact."""
+    from scipy.sparse import coo_array, csr_array
+    from scipy.sparse.csgraph import shortest_path
+
     if topology.fabric is None:
         return 0, True
     graph, alive = topology.fabric.graph, _fabric_capacity(topology) > 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from simulator.topology.graph import FloatArray, IntArray
 from simulator.topology.topology import Topology
@@ -53,6 +51,9 @@ def _flow(
     near: FloatArray, far: FloatArray, source: IntArray, target: IntArray, capacity: FloatArray
 ) -> float:
     """Return the most that flows from devices that take in `near` to those that let out `far`."""
+    from scipy.sparse import coo_array, csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
     count, most = len(near), float(min(near.sum(), far.sum()))
     if most <= 0:
         return 0.0

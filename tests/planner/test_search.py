@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -28,6 +28,7 @@ from tests.planner.scenarios import gpt, gpt3_175b, machine, mixtral, scenario
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _USUAL = (ScheduleName.ONE_F_ONE_B, ScheduleName.INTERLEAVED)
+Entry = TypeVar("Entry")
 
 
 @st.composite
@@ -40,7 +41,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         stack=draw(st.sampled_from(stack_names())),
         profile=draw(machines()),
         search=SearchFile(
-            schedule=(draw(st.sampled_from(list(SCHEDULES))), *_USUAL),
+            schedule=once(draw(st.sampled_from(list(SCHEDULES))), *_USUAL),
             micro_batch_size=(1, 2),
             top=draw(st.integers(1, 8)),
         ),
@@ -65,11 +66,16 @@ def modern_scenarios(draw: st.DrawFn) -> Scenario:
             sequence_parallel=(True,),
             recompute=(recompute,),
             recompute_num_layers=("all", 1) if recompute is Recompute.FULL else ("all",),
-            offload_layers=(0, draw(st.integers(0, 2))),
-            optimizer_offload=(0.0, draw(st.sampled_from((0.0, 0.5, 1.0)))),
+            offload_layers=once(0, draw(st.integers(0, 2))),
+            optimizer_offload=once(0.0, draw(st.sampled_from((0.0, 0.5, 1.0)))),
             top=draw(st.integers(1, 8)),
         ),
     )
+
+
+def once(*drawn: Entry) -> tuple[Entry, ...]:
+    """Return the entries of a list of the search table, each once."""
+    return tuple(dict.fromkeys(drawn))
 
 
 @st.composite

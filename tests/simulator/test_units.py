@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from simulator.errors import InputError
 from simulator.files import FileRecord, parse_record
 from simulator.units import (
+    _EVERYDAY,
     EXAMPLE,
     GB,
     GIB,
@@ -16,6 +17,7 @@ from simulator.units import (
     Bytes,
     Dimension,
     Seconds,
+    _library_factor,
     format_quantity,
     parse_quantity,
 )
@@ -48,6 +50,12 @@ class Link(FileRecord):
 )
 def test_unit_strings_have_their_value(text: str, dimension: Dimension, value: float) -> None:
     assert parse_quantity(text, dimension) == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.parametrize("dimension", list(Dimension))
+def test_everyday_units_are_exactly_those_of_the_library(dimension: Dimension) -> None:
+    known = _EVERYDAY[dimension]
+    assert known == {unit: _library_factor(unit, dimension) for unit in known}
 
 
 def test_gib_and_gb_differ() -> None:

@@ -34,6 +34,15 @@ def test_importing_it_loads_nothing_heavy(module: str) -> None:
     assert HEAVY & set(done.stdout.split()) == set()
 
 
+def test_planning_on_a_profile_loads_no_unit_library_and_no_scipy(scenario: Path) -> None:
+    code = (
+        "import sys; from planner import plan; from simulator.scenario import load_scenario; "
+        f"plan(load_scenario({str(scenario)!r})); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"scipy", "pint"} & set(done.stdout.split()) == set()
+
+
 def test_help_names_every_verb() -> None:
     outcome = run("--help")
     verbs = ("plan", "simulate", "validate", "profiles", "models", "stacks")

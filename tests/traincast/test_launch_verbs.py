@@ -155,3 +155,17 @@ def test_what_cannot_be_done_is_said_with_its_fix(
     outcome = run("launch", *arguments, "--out", tmp_path / "out.toml")
     assert (outcome.code, message in outcome.err) == (2, True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scenario_that_needs_a_file_beside_it_is_not_streamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("launch", "export", DENSE, "--tool", "megatron-lm", "--out", tmp_path)
+    script = tmp_path / "train.sh"
+    text = script.read_text("utf-8").replace("--ffn-hidden-size 28672", "--ffn-hidden-size 28160")
+    script.write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    outcome = run("launch", "import", script, "--cluster", "dgx-h100", "--out", "-")
+    assert (outcome.code, outcome.out, sorted(tmp_path.iterdir())) == (2, "", before)
+    assert "imported-model.toml" in outcome.err

@@ -92,6 +92,7 @@ def import_launch(
     texts = [LaunchFile(name=file, text=read_text(file)) for file in files]
     stem = "imported" if out == STDOUT else Path(out).stem
     found = import_files(texts, options, tool=chosen, stem=stem)
+    _check_stream(found, out)
     targets = [_folder(out) / beside.name for beside in found.files]
     check_files([*targets, *([] if out == STDOUT else [Path(out)])], files)
     for beside in found.files:
@@ -99,6 +100,16 @@ def import_launch(
     write(found.scenario, out)
     if out != STDOUT:
         _print(found, out)
+
+
+def _check_stream(found: Imported, out: str) -> None:
+    """Raise `InputError` where a scenario that names files beside it has no place of its own."""
+    from simulator.errors import InputError, Problem
+
+    if out == STDOUT and found.files:
+        names = " and ".join(file.name for file in found.files)
+        rule, fix = f"this scenario goes with {names}, which needs a folder", "--out FILE.toml"
+        raise InputError(Problem(key="--out", found=STDOUT, rule=rule, fix=fix))
 
 
 def _folder(out: str) -> Path:

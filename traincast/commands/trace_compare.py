@@ -49,7 +49,7 @@ def compare_traces(
     ] = None,
 ) -> None:
     """Compare a step of a real run with its forecast: the time of each class, and what differs."""
-    tables = all([check_targets(each, out=out, json=json) for each in (simulated, *real)])
+    checked = [check_targets(each, out=out, json=json) for each in (simulated, *real)]
 
     from calibrate.import_kineto_labels import GROUP_KINDS
     from reports.trace_comparison import chosen_step, comparison_record
@@ -70,7 +70,7 @@ def compare_traces(
         write(as_json(record), json)
     if out is not None:
         write(as_json(merged_trace(forecast, _of_ranks(steps, chosen)), compact=True), out)
-    if tables:
+    if all(checked):
         print_trace_comparison(console(), record)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import dijkstra
 
 from simulator.errors import InputError, Problem
 from simulator.topology.checks import unknown_problems
@@ -52,6 +50,9 @@ def _numbers(names: tuple[str, ...], fabric: Fabric, key: str) -> IntArray:
 
 
 def _highest(fabric: Fabric, key: str) -> IntArray:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import dijkstra
+
     graph = fabric.graph
     count = len(graph.devices)
     edges = coo_array((np.ones(len(graph)), (graph.source, graph.target)), shape=(count, count))

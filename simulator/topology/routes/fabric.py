@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from simulator.errors import Problem, UnsupportedError
 from simulator.topology.fabrics.torus import coordinates
@@ -102,6 +100,9 @@ def fabric_routes(
     Raises:
         UnsupportedError: dimension order of a fabric that is no torus.
     """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     graph = fabric.graph
     plugged = np.zeros(len(graph.devices), dtype=np.bool_)
     plugged[fabric.attachment] = True

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from simulator.topology.graph import DeviceKind, FloatArray, IntArray
 from simulator.topology.routes.arcs import SAME, Arcs, Flow, arcs_of, spread
@@ -101,6 +99,9 @@ def _one_way_nics(unit: Unit, bandwidth: FloatArray) -> tuple[Arcs, IntArray]:
 
 def _distance(arcs: Arcs, ends: IntArray) -> FloatArray:
     """Return (devices, ends) the least cost from each device to each end."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
     one_of_each = np.unique(arcs.source * arcs.devices + arcs.target, return_index=True)[1]
     back = csr_array(
         (arcs.cost[one_of_each], (arcs.target[one_of_each], arcs.source[one_of_each])),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse.csgraph import connected_components
 
 from simulator.topology.graph import FloatArray, IntArray
 from simulator.topology.topology import Unit
@@ -54,6 +52,9 @@ def ring_weights(width: FloatArray) -> FloatArray | None:
     >>> ring_weights(triangle).tolist()
     [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
     """
+    from scipy.optimize import linprog
+    from scipy.sparse.csgraph import connected_components
+
     members = len(width)
     if members > MOST_SEARCHED:
         whole = connected_components(width > 0, directed=True, connection="strong")[0] == 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import dijkstra
 
 from simulator.topology.graph import FloatArray, Graph, IntArray
 from simulator.topology.routes.fabric import Between, fabric_routes
@@ -79,6 +77,9 @@ def _pairs(
 
 def _hops(graph: Graph, starts: IntArray) -> FloatArray:
     """Return (devices,) links from the nearest of `starts`; infinite where none leads."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import dijkstra
+
     count = len(graph.devices)
     matrix = coo_array((np.ones(len(graph)), (graph.source, graph.target)), shape=(count, count))
     found: FloatArray = dijkstra(matrix.tocsr(), indices=starts, unweighted=True, min_only=True)

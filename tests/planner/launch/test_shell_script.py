@@ -114,3 +114,22 @@ def test_a_file_that_a_script_writes_is_kept() -> None:
 def test_negative_numbers_are_values_and_the_last_flag_counts() -> None:
     flags = parse_flags(["--a", "-1", "--b=2", "--c", "1", "2", "--a", "3", "-x"])
     assert flags == {"a": "3", "b": "2", "c": ["1", "2"], "x": True}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("read -r N M", "$N"),
+        ("echo 4 | read N", "$N"),
+        ("mapfile -t N < hosts", "$N"),
+        ("unset N", "$N"),
+        ("if [ -f x ]; then\nunset N\nfi", "$N"),
+        ("read M", "4"),
+    ],
+)
+def test_what_is_read_or_unset_keeps_no_old_value(change: str, expected: str) -> None:
+    assert arguments(f"N=4\n{change}\npython t.py --tp $N") == ["--tp", expected]
+
+
+def test_a_variable_that_is_unset_takes_its_default() -> None:
+    assert arguments("N=4\nunset N\npython t.py --tp ${N:-2}") == ["--tp", "2"]
