@@ -1,4 +1,4 @@
-"""What a calibration report says, as plain values: what `calibrate report --json` writes.
+"""What a calibration report says, as plain values: its result file, and what its page is made of.
 
 Keys carry their unit: `_s` seconds, `_bytes` bytes; rates are bytes/s or FLOP/s, as `unit` says.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from calibrate.check import Check, Checked
@@ -15,16 +16,18 @@ from calibrate.points import AttentionPoint, CollectivePoint, GemmPoint, Point
 from calibrate.rates import RateUnit
 from calibrate.straggle import Stragglers
 from calibrate.summary import PairRate, Rated, Summary
-from reports.calibration_page import title_of
 from reports.calibration_sections import report_sections
+from reports.result_files import ResultFile
+from reports.result_files.calibration import CalibrationFile
 from reports.result_files.kinds import ResultKind, result_of
 from reports.section import Section
+from simulator.files import parse_record
 
 
 def calibration_record(summary: Summary) -> dict[str, Any]:
     """Return a report of a calibration as plain values; all numbers are finite."""
     record = {
-        "title": title_of(summary),
+        "title": f"Calibration of {summary.profile.name}",
         "profile": summary.profile.name,
         "profile_sha256": summary.profile.sha256,
         "base": None if summary.base is None else summary.base.name,
@@ -36,6 +39,12 @@ def calibration_record(summary: Summary) -> dict[str, Any]:
         "warnings": list(summary.notes),
     }
     return result_of(ResultKind.CALIBRATION, record)
+
+
+def calibration_file(summary: Summary, folder: Path) -> ResultFile:
+    """Return a calibration as reports read it from a result file; it comes from a folder."""
+    record = parse_record(CalibrationFile, calibration_record(summary), str(folder))
+    return ResultFile(path=folder, result=record)
 
 
 def _section(section: Section) -> dict[str, Any]:

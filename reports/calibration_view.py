@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from rich.console import Console
 
 from reports.section import Section
+from reports.styles import Style
 from reports.table import (
     as_pairs,
-    fit_columns,
-    needed_width,
     print_heading,
     print_pairs,
     print_table,
@@ -25,19 +24,15 @@ def print_sections(console: Console, sections: Iterable[Section], hint: str = _H
     for section in sections:
         print_heading(console, section.title)
         for sentence in section.text:
-            print_text(console, sentence, "dim")
+            print_text(console, sentence, Style.MUTED)
         _print_columns(console, section, hint)
 
 
 def _print_columns(console: Console, section: Section, hint: str) -> None:
-    """Print the table; as names and wrapped words where even its main columns are too wide."""
+    """Print the table; where its columns have no titles, as names and wrapped words."""
     if not section.columns:
         return
-    kept, dropped = fit_columns(section.columns, console.width)
-    if any(section.titles) and needed_width(kept) <= console.width:
+    if any(section.titles):
         print_table(console, section.columns, hint)
-        return
-    print_pairs(console, as_pairs(kept))
-    if dropped:
-        note = f"left out at {console.width} characters: {', '.join(dropped)}"
-        print_text(console, f"{note} ({hint})", "dim")
+    else:
+        print_pairs(console, as_pairs(section.columns))

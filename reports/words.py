@@ -26,11 +26,15 @@ Words: TypeAlias = Callable[..., str]
 
 
 def words_in(language: Language) -> Words:
-    """Return what puts templates into a language; those that it lacks stay English."""
+    """Return what puts templates into a language; those that it lacks stay English.
+
+    Without values nothing is filled in, so that a name of the input may hold braces.
+    """
     catalogue = {} if language is Language.ENGLISH else catalogue_of(language)
 
     def words(template: str, /, **values: object) -> str:
-        return catalogue.get(template, template).format(**values)
+        text = catalogue.get(template, template)
+        return text.format(**values) if values else text
 
     return words
 

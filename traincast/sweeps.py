@@ -130,13 +130,13 @@ def parquet_bytes(frame: pd.DataFrame) -> bytes:
     return written.getvalue()
 
 
-def check_parquet() -> None:
-    """Raise `InputError` where no Parquet file can be written here."""
+def check_parquet(key: str = "--parquet") -> None:
+    """Raise `InputError` where no Parquet file can be written here; `key` is what asks for it."""
     from importlib.util import find_spec
 
     if find_spec("pyarrow") is None:
         rule, fix = "needs pyarrow, which is not installed", "pip install 'traincast[parquet]'"
-        raise InputError(Problem(key="--parquet", rule=rule, fix=fix))
+        raise InputError(Problem(key=key, rule=rule, fix=fix))
 
 
 def _is_mixed(column: pd.Series[Any]) -> bool:

@@ -66,7 +66,7 @@ def summary_of(files: Sequence[ResultFile], words: Words) -> tuple[Digest, ...]:
     groups = by_scenario(files)
     return tuple(
         Digest(
-            title=title_of(group[0]) if len(groups) > 1 else "",
+            title=title_of(group[0], words) if len(groups) > 1 else "",
             statements=_statements(group, words),
         )
         for group in groups

@@ -28,6 +28,9 @@ _CLASSES = 3
 def of_step(step: StepFile, words: Words) -> Iterator[Said]:
     """Say the step's numbers, what most of it goes into, and how full the memory is."""
     facts, memory = step.step, step.memory
+    if not memory.fits:
+        text = "This layout cannot run: the numbers are of a step that would run out of memory."
+        yield Topic.PICK, words(text)
     yield (
         Topic.PICK,
         words(

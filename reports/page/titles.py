@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.result_files import ExplainFile, ResultFile
+from reports.result_files import CalibrationFile, ExplainFile, ResultFile
+from reports.words import Words
 
 
-def title_of(file: ResultFile) -> str:
-    """Return what a result is called: as it says itself, or as its file."""
+def title_of(file: ResultFile, words: Words) -> str:
+    """Return what a result is called by itself: as it says, or as its file."""
+    if isinstance(file.result, CalibrationFile):
+        return words("Calibration of {profile}", profile=file.result.profile)
+    return subject_of(file)
+
+
+def subject_of(file: ResultFile) -> str:
+    """Return what a result is of, where its kind stands before it."""
     result = file.result
     if isinstance(result, ExplainFile):
         return result.plan.title
+    if isinstance(result, CalibrationFile):
+        return result.profile
     return str(getattr(result, "title", "")) or file.path.stem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from functools import cache
-from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,26 +13,19 @@ from rich.console import Console
 
 from calibrate.records import Clocks, Record, Status
 from calibrate.summary import Summary, summarise
-from reports.calibration_figures import (
-    collective_charts,
-    figures_of,
-    gemm_chart,
-    pair_map,
-    residual_histogram,
-    step_chart,
-)
-from reports.calibration_page import calibration_html, calibration_markdown
+from reports.calibration_record import calibration_file
 from reports.calibration_sections import SECTIONS, check_sections, report_sections
 from reports.calibration_view import print_sections
-from reports.charts import Chart, HeatMap, Series
-from reports.drawing import svg_of
+from reports.charts import Chart, Figure, HeatMap, Histogram, Series
+from reports.page.document import Document, document_of
+from reports.page.html import html_of
+from reports.page.markdown import markdown_of
+from reports.words import Language
 from simulator.hardware.profile import load_profile
 from tests.calibrate.measured import HEADER, all_reduce, copy, gemm, pair, record, rejected, step
 
 EVIL = "<script>alert(1)</script> $x^$ |cell|\x1b[31m"
 H100 = load_profile("dgx-h100")
-_MOST_BYTES = 6_000_000
-_REMOTE = re.compile(r"""(?:src|href|url\()\s*=?\s*["']?\s*(?:https?:)?//""", re.I)
 
 
 def summary(*records: Record, **others: Any) -> Summary:
@@ -57,11 +50,20 @@ def everything() -> Summary:
     )
 
 
+def document(found: Summary, language: Language = Language.ENGLISH) -> Document:
+    """Return the page of a calibration, as a document."""
+    return document_of((calibration_file(found, Path("measured")),), language)
+
+
+def drawn(*records: Record) -> dict[str, Figure]:
+    """Return the figures of some points by their names."""
+    (part,) = document(summary(*records)).parts
+    return {figure.name: figure for figure in part.figures}
+
+
 def test_bus_bandwidth_is_drawn_over_size() -> None:
     # 2 x 7/8 of 1 GB in 10 ms, and of 0.1 GB in 2 ms.
-    (chart,) = collective_charts(
-        summary(record(all_reduce(1e9), 10e-3), record(all_reduce(1e8), 2e-3))
-    )
+    chart = drawn(record(all_reduce(1e9), 10e-3), record(all_reduce(1e8), 2e-3))["curve-0"]
     assert isinstance(chart, Chart)
     measured, forecast = chart.series
     assert measured == Series(
@@ -71,16 +73,11 @@ def test_bus_bandwidth_is_drawn_over_size() -> None:
 
 
 def test_pairs_of_ranks_are_a_map_and_no_chart() -> None:
-    found = summary(record(pair(0, 2, 1e9), 0.1), record(pair(2, 0, 1e9), 0.2))
-    assert collective_charts(found) == []
-    assert pair_map(found) == [
-        HeatMap(
-            title="Bandwidth between pairs of ranks",
-            unit="GB/s",
-            ranks=(0, 2),
-            values=((None, 10.0), (5.0, None)),
-        )
-    ]
+    found = drawn(record(pair(0, 2, 1e9), 0.1), record(pair(2, 0, 1e9), 0.2))
+    heat_map = found["pairs"]
+    assert isinstance(heat_map, HeatMap)
+    assert (heat_map.ranks, heat_map.values) == ((0, 2), ((None, 10.0), (5.0, None)))
+    assert not any(name.startswith("curve") for name in found)
 
 
 def test_a_pair_is_as_fast_as_its_largest_message() -> None:
@@ -90,21 +87,47 @@ def test_a_pair_is_as_fast_as_its_largest_message() -> None:
 
 def test_errors_beyond_the_edges_are_in_the_last_bars() -> None:
     # Much too slow a measurement, much too fast a one: -100 % and far above +100 %.
-    (figure,) = residual_histogram(summary(record(gemm(), 10.0), record(gemm(8), 1e-9)))
-    assert (figure.counts[0], figure.counts[-1], sum(figure.counts)) == (1, 1, 2)  # type: ignore[union-attr]
+    figure = drawn(record(gemm(), 10.0), record(gemm(8), 1e-9))["errors"]
+    assert isinstance(figure, Histogram)
+    assert (figure.counts[0], figure.counts[-1], sum(figure.counts)) == (1, 1, 2)
 
 
-@pytest.mark.parametrize("build", [gemm_chart, step_chart, pair_map, residual_histogram])
-def test_nothing_is_drawn_of_nothing(build: Any) -> None:
-    assert build(summary()) == []
+def test_nothing_is_drawn_of_nothing() -> None:
+    assert drawn() == {}
 
 
-def test_measured_and_forecast_shares_of_the_peak() -> None:
-    # 2 x 4096^3 FLOP in 1 ms are 13.9 % of 989.4 TFLOP/s.
-    (chart,) = gemm_chart(summary(record(gemm(), 1e-3)))
+def test_measured_rates_of_products_are_in_tflops() -> None:
+    # 2 x 4096^3 FLOP in 1 ms are 137.4 TFLOP/s.
+    chart = drawn(record(gemm(), 1e-3))["curve-0"]
     assert isinstance(chart, Chart)
-    assert chart.series[0].x == pytest.approx((0.1389,), rel=1e-3)
-    assert chart.diagonal
+    assert chart.y_label == "TFLOP/s"
+    assert chart.series[0].y == pytest.approx((137.4,), rel=1e-3)
+
+
+def test_the_page_holds_every_section_of_the_terminal() -> None:
+    (part,) = document(everything()).parts
+    assert [(each.title, each.text, each.rows) for each in part.sections] == [
+        (each.title, each.text, each.rows) for each in report_sections(everything())
+    ]
+
+
+def test_the_page_is_titled_by_its_profile() -> None:
+    found = document(everything())
+    (part,) = found.parts
+    assert (found.title, part.title, part.source) == (
+        "Calibration of dgx-h100",
+        "Calibration: dgx-h100",
+        "measured",
+    )
+
+
+def test_a_chinese_page_has_chinese_titles_of_all_sections() -> None:
+    found = document(everything(), Language.CHINESE)
+    (part,) = found.parts
+    assert (found.title, part.title) == ("dgx-h100 的校准", "校准\uff1adgx-h100")
+    assert "dgx-h100 的常数" in [each.title for each in part.sections]
+    english = {each.title for each in report_sections(everything())}
+    assert english & {each.title for each in part.sections} == set()
 
 
 def show(found: Summary, width: int, sections: Any = None) -> str:
@@ -140,8 +163,8 @@ def test_a_folder_of_rejected_points_lists_them() -> None:
     found = summary(rejected(all_reduce(8), "faster than light"))
     text = show(found, 120)
     assert ("faster than light" in text, "No measured point" in text) == (True, True)
-    assert "faster than light" in calibration_markdown(found)
-    assert "faster than light" in calibration_html(found)
+    assert "faster than light" in markdown_of(document(found))
+    assert "faster than light" in html_of(document(found))
 
 
 def test_throttling_is_told() -> None:
@@ -175,67 +198,18 @@ def test_every_section_of_a_full_report_has_as_many_cells_a_line(name: str) -> N
         assert {len(row) for row in section.rows} <= {len(section.columns)}
 
 
-class _Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.names.add(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-@pytest.fixture(name="html", scope="module")
-def _html() -> str:
-    return calibration_html(everything())
-
-
-def test_a_page_shows_foreign_text_and_runs_none_of_it(html: str) -> None:
-    tags = _Tags()
-    tags.feed(html)
-    assert "script" not in tags.names
-    assert "<script>alert(1)</script> $x^$ |cell|" in tags.text
-
-
-def test_a_page_loads_nothing(html: str) -> None:
-    assert not _REMOTE.search(html)
-    assert "default-src 'none'" in html
-    assert len(html) < _MOST_BYTES
-
-
-def test_a_page_has_its_figures_inside(html: str) -> None:
-    assert html.count("<svg") == len(figures_of(everything()))
-
-
-def test_a_page_has_no_id_twice(html: str) -> None:
-    ids = re.findall(r'\bid="([^"]+)"', html)
-    own = [name for name in ids if re.fullmatch(r"[mpC]\w*[0-9a-f]{8,}\w*", name)]
-    assert len(own) == len(set(own))
+def test_a_page_shows_foreign_text_and_runs_none_of_it() -> None:
+    page = html_of(document(everything()))
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; $x^$ |cell|" in page
 
 
 def test_markdown_shows_foreign_text_as_text() -> None:
-    text = calibration_markdown(everything())
+    text = markdown_of(document(everything()))
     assert "<script>" not in text
     assert r"\<script\>alert\(1\)" in text.replace("(", r"\(").replace(")", r"\)")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert all(re.search(r"(?<!\\)\|$", row) for row in rows)
-
-
-def test_a_figure_with_signs_of_formulas_is_drawn() -> None:
-    series = Series(label="$x^$ 50%_", group="a", line=True, x=(1.0, 2.0), y=(1.0, 2.0))
-    chart = Chart(title="$$", x_label="x", y_label="y", series=(series,))
-    assert "$x^$ 50%_" in svg_of(chart, "one")
-    assert svg_of(chart, "one") == svg_of(chart, "one")
-
-
-def test_many_marks_become_a_picture() -> None:
-    many = tuple(float(i) for i in range(1, 20_001))
-    series = Series(label="a", group="a", line=False, x=many, y=many)
-    drawn = svg_of(Chart(title="t", x_label="x", y_label="y", series=(series,)), "many")
-    assert len(drawn) < 200_000
 
 
 def test_statuses_are_counted_by_family() -> None:

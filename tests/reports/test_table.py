@@ -7,6 +7,7 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from reports.quantities import number, parameters, plain, seconds
@@ -89,3 +90,73 @@ def test_parameters_have_the_unit_of_the_field() -> None:
 
 def test_names_of_users_cannot_control_the_terminal() -> None:
     assert plain("a\x1b[31m\nb") == "a [31m b"
+
+
+WORDS = st.lists(st.sampled_from(["a", "layout", "12.5", "内存", "流水线", "tp"]), max_size=9)
+TABLES = st.integers(1, 3).flatmap(
+    lambda rows: st.lists(
+        st.builds(
+            lambda title, cells, rank, justify: Column(
+                title=title, cells=[" ".join(cell) for cell in cells], rank=rank, justify=justify
+            ),
+            st.sampled_from(["name", "step s", "显存"]),
+            st.lists(WORDS, min_size=rows, max_size=rows),
+            st.integers(0, 2),
+            st.sampled_from(["left", "right"]),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+
+
+@given(columns=TABLES, width=st.integers(12, 90))
+def test_any_table_fits_any_width_and_every_cell_that_is_kept_is_whole(
+    columns: list[Column], width: int
+) -> None:
+    text = printed(width, columns)
+    kept, dropped = fit_columns(columns, width)
+    together = "".join(text.split())
+    assert [line for line in text.splitlines() if cell_len(line) > max(width, 12)] == []
+    words = [word for column in kept for cell in column.cells for word in cell.split()]
+    assert [word for word in words if word not in together] == []
+    assert not dropped or "".join(", ".join(dropped).split()) in together
+
+
+def test_a_table_too_wide_for_its_terminal_breaks_words_then_becomes_blocks() -> None:
+    table = [
+        Column(title="step s", cells=["0.5", "12.0"]),
+        Column(title="because", cells=["it is the least of memory", "a tie"], justify="left"),
+    ]
+    assert printed(24, table).splitlines() == [
+        "step s  because",
+        "   0.5  it is the least",
+        "        of memory",
+        "  12.0  a tie",
+    ]
+    assert printed(20, table).splitlines() == [
+        "step s 0.5",
+        "  because",
+        "    it is the least",
+        "    of memory",
+        "step s 12.0",
+        "  because",
+        "    a tie",
+    ]
+
+
+def test_wide_characters_count_two_cells() -> None:
+    table = [
+        Column(title="模型", cells=["通义千问", "gpt2"], justify="left"),
+        Column(title="层", cells=["64", "12"]),
+    ]
+    assert printed(40, table).splitlines() == ["模型      层", "通义千问  64", "gpt2      12"]
+
+
+def test_what_a_terminal_cannot_encode_is_escaped_before_columns_are_laid_out() -> None:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    names = Column(title="name", cells=["é", "e"], justify="left")
+    print_table(Console(file=out, width=40), [names, Column(title="n", cells=["1", "2"])])
+    out.flush()
+    assert raw.getvalue().decode().splitlines() == ["name  n", "\\xe9  1", "e     2"]

@@ -67,6 +67,13 @@ def test_a_plan_explains_itself(plan: dict[str, Any], text: str) -> None:
     assert text in shown or plan["provenance"]["profile_sha256"][:12] in shown
 
 
+def test_a_plan_claims_no_more_of_what_it_left_open_than_is_proved(plan: dict[str, Any]) -> None:
+    cut = {**plan, "searched": {**plan["searched"], "gap": 0.0312345}}
+    whole, short = (" ".join(show(print_plan, each, 120).split()) for each in (plan, cut))
+    assert "estimated exactly (the others cannot be better)" in whole
+    assert "estimated exactly (cut short: the others could be better by up to 3.13%)" in short
+
+
 def test_a_step_names_its_conventions(step: dict[str, Any]) -> None:
     shown = show(print_step, step, 200)
     assert step["step"]["mfu_convention"] in shown

@@ -53,10 +53,16 @@ def test_the_name_of_a_page_says_its_format(
     assert target.read_text("utf-8").startswith(begins)
 
 
-@pytest.mark.parametrize("name", ["report.pdf", "report", "-"])
+def test_a_chinese_page_is_chinese(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "r.md"
+    run("calibrate", "report", folder, "--profile", "dgx-h100", "-o", target, "--lang", "zh")
+    assert target.read_text("utf-8").startswith("# dgx-h100 的校准\n")
+
+
+@pytest.mark.parametrize("name", ["report.docx", "report", "-"])
 def test_another_format_is_wrong_usage(folder: Path, name: str) -> None:
     outcome = run("calibrate", "report", folder, "-o", name)
-    assert (outcome.code, "must end with .html or .md" in outcome.err) == (2, True)
+    assert (outcome.code, "must end with .html, .md, .pdf" in outcome.err) == (2, True)
 
 
 def test_a_folder_of_rejected_points_is_reported_with_a_profile(tmp_path: Path) -> None:

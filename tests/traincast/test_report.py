@@ -1,9 +1,12 @@
 """`traincast report` refuses what it cannot write before it reads, and says the nearest fix."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from reports.result_files import ResultKind
+from tests.reports.result_files.made import made
 from tests.traincast.command_line import run
 
 
@@ -42,3 +45,54 @@ def test_a_page_never_overwrites_a_result_that_it_reads(tmp_path: Path) -> None:
     result.write_text("kept")
     assert run("report", result, "-o", result).code == 2
     assert result.read_text() == "kept"
+
+
+def test_parquet_without_its_library_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    folder = tmp_path / "tables"
+    result = made(ResultKind.GOODPUT, tmp_path)
+    found = run("report", result, "--tables", folder, "--table-format", "parquet")
+    said = " ".join(found.err.split())
+    assert (found.code, folder.exists()) == (2, False)
+    assert "--table-format" in said
+    assert "pip install 'traincast[parquet]'" in said
+
+
+@pytest.mark.parametrize("options", [("-o", "none/report.html"), ("--tables", "taken/tables")])
+def test_what_cannot_be_written_is_said_without_a_traceback(
+    options: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("kept")
+    result = made(ResultKind.GOODPUT, tmp_path)
+    found = run("report", result, options[0], tmp_path / options[1])
+    assert (found.code, found.out) == (2, "")
+    assert "cannot be" in " ".join(found.err.split())
+    assert (tmp_path / "taken").read_text() == "kept"
+
+
+def test_a_pdf_without_a_browser_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("TRAINCAST_BROWSER", raising=False)
+    out = tmp_path / "report.pdf"
+    found = run("report", made(ResultKind.GOODPUT, tmp_path), "-o", out)
+    assert (found.code, out.exists()) == (2, False)
+    assert "or write .html" in " ".join(found.err.split())
+
+
+def test_the_same_results_give_the_same_files(tmp_path: Path) -> None:
+    result = made(ResultKind.GOODPUT, tmp_path)
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+        page = folder / "report.html"
+        assert run("report", result, "-o", page, "--tables", folder / "tables").code == 0
+    one, other = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in folders
+    )
+    assert len(one) > 1
+    assert one == other

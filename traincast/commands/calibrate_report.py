@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simulator.errors import InputError, Problem
-from traincast.commands.output import as_json, check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write
+from traincast.commands.pages import PageLanguage, check_page, write_page
 
 if TYPE_CHECKING:
     from calibrate.summary import Summary
-
-_PAGES = (".html", ".md")
 
 
 def report_calibration(
@@ -29,39 +27,44 @@ def report_calibration(
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write a page: report.html or report.md."),
+        typer.Option("--out", "-o", metavar="FILE", help="report.html, report.md or report.pdf."),
     ] = None,
     json: Annotated[
         str | None,
         typer.Option(metavar="OUT", help="Write what the report says as JSON ('-': stdout)."),
     ] = None,
+    lang: Annotated[
+        PageLanguage, typer.Option(help="Language of the page.")
+    ] = PageLanguage.ENGLISH,
+    browser: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Chromium or Chrome, for .pdf [default: on the PATH]."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Report a calibration: points, errors, rates beside the data sheet, slow ranks, clocks."""
-    _check_name(out)
+    if out is not None:
+        check_page(out)
     tables = check_targets(folder, out=out, json=json)
-    from reports.calibration_record import calibration_record
+    from reports.calibration_record import calibration_file, calibration_record
     from reports.calibration_sections import report_sections
     from reports.calibration_view import print_sections
 
-    found = _summary(Path(folder), profile, base)
+    with progress_bar("fitting and comparing", quiet=quiet, counted=False):
+        found = _summary(Path(folder), profile, base)
     if json is not None:
         write(as_json(calibration_record(found)), json)
     if out is None:
         if tables:
             print_sections(console(), report_sections(found))
         return
-    from reports.calibration_page import calibration_html, calibration_markdown
+    from reports.page.document import document_of
+    from reports.words import Language
 
-    page = calibration_html if out.endswith(".html") else calibration_markdown
-    write(page(found), out)
+    measured = calibration_file(found, Path(folder))
+    write_page(document_of((measured,), Language(lang.value)), out, browser)
     if tables:
         console().print(f"wrote {out}", style="dim", soft_wrap=True)
-
-
-def _check_name(out: str | None) -> None:
-    if out is not None and not out.endswith(_PAGES):
-        rule = "must end with .html or .md, which says the format"
-        raise InputError(Problem(key="--out", found=out, rule=rule, fix="report.html"))
 
 
 def _summary(folder: Path, profile: str | None, base: str | None) -> Summary:

@@ -10,18 +10,10 @@ import typer
 
 from simulator.errors import InputError, Problem
 from traincast.commands.output import check_files, console, progress_bar, write, write_bytes
+from traincast.commands.pages import PageLanguage, check_page, write_page
 
 if TYPE_CHECKING:
     from reports.page.document import Document
-
-_PAGES = (".html", ".md", ".pdf")
-
-
-class PageLanguage(StrEnum):
-    """Language of a report."""
-
-    ENGLISH = "en"
-    CHINESE = "zh"
 
 
 class FigureFormat(StrEnum):
@@ -63,6 +55,7 @@ def report(
         str | None,
         typer.Option(metavar="PATH", help="Chromium or Chrome, for .pdf [default: on the PATH]."),
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Make one page of results: the decision in words, figures, tables; or files for documents.
 
@@ -73,13 +66,13 @@ def report(
     from reports.result_files import load_results
     from reports.words import Language
 
-    document = document_of(load_results(results), Language(lang.value), title)
-    written = []
-    if out is not None:
-        _write_page(document, out, browser)
-        written.append(out)
+    with progress_bar("reading and writing", quiet=quiet, counted=False):
+        document = document_of(load_results(results), Language(lang.value), title)
+        if out is not None:
+            write_page(document, out, browser)
+    written = [] if out is None else [out]
     if figures is not None:
-        written += _write_figures(document, Path(figures), figure_format)
+        written += _write_figures(document, Path(figures), figure_format, quiet=quiet)
     if tables is not None:
         written += _write_tables(document, Path(tables), table_format)
     for name in written:
@@ -90,10 +83,8 @@ def _check(out: str | None, figures: str | None, tables: str | None, results: li
     if out is None and figures is None and tables is None:
         rule = "says nothing of what to write"
         raise InputError(Problem(key="report", rule=rule, fix="-o report.html"))
-    if out is not None and Path(out).suffix.lower() not in _PAGES:
-        rule = f"must end with {', '.join(_PAGES)}, which says the format"
-        raise InputError(Problem(key="--out", found=out, rule=rule, fix="report.html"))
     if out is not None:
+        check_page(out)
         check_files([Path(out)], results)
     for key, folder in (("--figures", figures), ("--tables", tables)):
         if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
@@ -101,24 +92,9 @@ def _check(out: str | None, figures: str | None, tables: str | None, results: li
             raise InputError(Problem(key=key, found=folder, rule=rule, fix="another name"))
 
 
-def _write_page(document: Document, out: str, browser: str | None) -> None:
-    match Path(out).suffix.lower():
-        case ".md":
-            from reports.page.markdown import markdown_of
-
-            write(markdown_of(document), out)
-        case ".pdf":
-            from reports.page.html import html_of
-            from reports.page.pdf import pdf_of
-
-            write_bytes(pdf_of(html_of(document), browser), out)
-        case _:
-            from reports.page.html import html_of
-
-            write(html_of(document), out)
-
-
-def _write_figures(document: Document, folder: Path, form: FigureFormat) -> list[str]:
+def _write_figures(
+    document: Document, folder: Path, form: FigureFormat, *, quiet: bool
+) -> list[str]:
     from reports.drawing import save_figure
     from reports.page.html import figure_id
 
@@ -128,7 +104,7 @@ def _write_figures(document: Document, folder: Path, form: FigureFormat) -> list
         for part in document.parts
         for number, figure in enumerate(part.figures)
     ]
-    with progress_bar("figures", quiet=len(named) == 1) as tell:
+    with progress_bar("figures", quiet=quiet or len(named) == 1) as tell:
         for done, (path, figure) in enumerate(named, start=1):
             save_figure(figure, path)
             if tell is not None:
@@ -141,7 +117,7 @@ def _write_tables(document: Document, folder: Path, form: TableFormat) -> list[s
     from traincast.sweeps import check_parquet, parquet_bytes
 
     if form is TableFormat.PARQUET:
-        check_parquet()
+        check_parquet("--table-format")
     _make(folder, "--tables")
     written = []
     for name, frame in table_frames(document):

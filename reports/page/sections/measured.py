@@ -14,8 +14,10 @@ from reports.section import NONE, Section, figures
 from reports.section import words as text_column
 from reports.sweep_view import value_text
 from reports.table import Column
-from reports.words import Words
+from reports.words import Words, english
 from simulator.units import GIB
+
+_CONSTANTS = "Constants of {profile}"
 
 
 def sweep(found: SweepFile, words: Words) -> Iterator[Section]:
@@ -119,13 +121,20 @@ def calibration(found: CalibrationFile, words: Words) -> Iterator[Section]:
     """Yield the sections of a calibration, as it wrote them."""
     for each in found.sections:
         yield Section(
-            title=words(each.title),
+            title=_title(each.title, found.profile, words),
             text=each.text,
             columns=tuple(
-                Column(title=column.title, cells=column.cells, justify=column.justify)
+                Column(title=words(column.title), cells=column.cells, justify=column.justify)
                 for column in each.columns
             ),
         )
+
+
+def _title(title: str, profile: str, words: Words) -> str:
+    """Return the title of a section in the report's language; one of them names the profile."""
+    if title == english(_CONSTANTS, profile=profile):
+        return words(_CONSTANTS, profile=profile)
+    return words(title)
 
 
 def trace(found: TraceComparisonFile, words: Words) -> Iterator[Section]:

@@ -90,17 +90,7 @@ def made(kind: ResultKind, folder: Path) -> Path:
 def _made(kind: ResultKind) -> str:
     folder = Path(mkdtemp(prefix="results."))
     try:
-        files = {
-            "scenario.toml": _STEP + _LAYOUT,
-            "other.toml": _STEP + _LAYOUT.replace("pp = 2", "pp = 1"),
-            "plan.toml": _STEP,
-            "run.toml": _STEP + _LAYOUT + _RUN,
-            "sweep.toml": _SWEEP,
-            "rows.csv": _ROWS,
-        }
-        for name, text in files.items():
-            (folder / name).write_text(text)
-        write_folder(folder / "measured", *_measured())
+        write_inputs(folder)
         verb, *words = _VERBS[kind]
         words = [str(folder / word) if (folder / word).exists() else word for word in words]
         done = run(*verb.split(), *words, "--json", str(folder / "result.json"))
@@ -108,6 +98,21 @@ def _made(kind: ResultKind) -> str:
         return (folder / "result.json").read_text()
     finally:
         shutil.rmtree(folder)
+
+
+def write_inputs(folder: Path) -> None:
+    """Write small input files for the verbs that read some."""
+    files = {
+        "scenario.toml": _STEP + _LAYOUT,
+        "other.toml": _STEP + _LAYOUT.replace("pp = 2", "pp = 1"),
+        "plan.toml": _STEP,
+        "run.toml": _STEP + _LAYOUT + _RUN,
+        "sweep.toml": _SWEEP,
+        "rows.csv": _ROWS,
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    write_folder(folder / "measured", *_measured())
 
 
 def _measured() -> list[Record]:
