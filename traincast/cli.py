@@ -26,6 +26,7 @@ from traincast.commands.plan import plan
 from traincast.commands.profiles import profiles
 from traincast.commands.replay import replay
 from traincast.commands.report import report
+from traincast.commands.serve import serve
 from traincast.commands.simulate import simulate
 from traincast.commands.stacks import stacks
 from traincast.commands.sweep import sweep
@@ -45,7 +46,7 @@ app = typer.Typer(
 )
 for _verb in (
     *(plan, explain, compare, sweep, simulate, goodput, place, replay, validate),
-    *(report, profiles, models, stacks),
+    *(report, serve, profiles, models, stacks),
 ):
     app.command()(_verb)
 app.add_typer(calibrate, name="calibrate")
