@@ -21,6 +21,7 @@ from planner.objectives import price_of
 from planner.remedies import remedies
 from planner.result import Drawn, Front, NearMiss, Plan, PlannedLayout, Searched
 from planner.selection import Pool, Selected
+from planner.unmatched import unmatched_notes
 from simulator.api import Forecaster
 from simulator.conditions import estimate_notes
 from simulator.parallel.checks import Reason
@@ -120,6 +121,7 @@ def answer(scenario: Scenario, outcome: Outcome) -> Plan:
         warnings=(
             *forecaster.provenance.warnings,
             *cut_notes(outcome.searched),
+            *unmatched_notes([pool.variant.scenario for pool in outcome.pools]),
             *_search_notes(forecaster),
         ),
         assumptions=_assumptions(own),

@@ -67,9 +67,17 @@ def cut_notes(searched: Searched) -> tuple[str, ...]:
     """Return a warning where a search was cut short, with what is proved all the same."""
     if searched.gap is None:
         return ()
-    most = ceil(searched.gap / _SHOWN) * _SHOWN
     return (
         f"the search was cut short after {searched.estimated} exact estimates of "
         f"{searched.fitting} layouts that fit; no other layout is better than the best one by more "
-        f"than {most:.2%}, as far as estimates tell",
+        f"than {shown_gap(searched.gap)}, as far as estimates tell",
     )
+
+
+def shown_gap(gap: float) -> str:
+    """Return a proved gap as a percentage, rounded up.
+
+    >>> shown_gap(0.05001)
+    '5.01%'
+    """
+    return f"{ceil(gap / _SHOWN) * _SHOWN:.2%}"

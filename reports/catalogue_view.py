@@ -9,6 +9,7 @@ from rich.console import Console
 
 from reports.quantities import gibibytes, number, parameters, plain, seconds
 from reports.step_view import Record, print_notes
+from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.units import GB, TERA
 
@@ -42,12 +43,12 @@ def print_profiles(console: Console, rows: Sequence[Record]) -> None:
         _HINT,
     )
     note = "Dense peaks; scale-up and NIC bandwidth per accelerator and direction, nominal."
-    print_text(console, note, "dim")
+    print_text(console, note, Style.MUTED)
 
 
 def print_profile(console: Console, record: Record) -> None:
     """Print one machine, where its numbers come from, and how its constants came by."""
-    print_text(console, f"{plain(record['name'])}: {plain(record['title'])}", "bold")
+    print_text(console, f"{plain(record['name'])}: {plain(record['title'])}", Style.TITLE)
     console.print()
     print_pairs(console, list(_profile_pairs(record)))
     print_heading(console, "Constants")
@@ -60,7 +61,7 @@ def print_profile(console: Console, record: Record) -> None:
             for each in record["sources"]
         ],
     )
-    print_text(console, f"sha256 {record['sha256'][:12]}", "dim")
+    print_text(console, f"sha256 {record['sha256'][:12]}", Style.MUTED)
 
 
 def print_models(console: Console, rows: Sequence[Record]) -> None:
@@ -99,7 +100,7 @@ def _active(row: Record) -> str:
 def print_model(console: Console, record: Record) -> None:
     """Print one model with its parameters by part, and what its reader noted."""
     spec, counts = record["spec"], record["parameters"]
-    print_text(console, plain(record["name"]), "bold")
+    print_text(console, plain(record["name"]), Style.TITLE)
     console.print()
     print_table(
         console,
@@ -145,7 +146,7 @@ def print_stacks(console: Console, records: Sequence[Record]) -> None:
 
 def print_stack(console: Console, record: Record) -> None:
     """Print one stack, table by table."""
-    print_text(console, f"{plain(record['name'])}: {plain(record['title'])}", "bold")
+    print_text(console, f"{plain(record['name'])}: {plain(record['title'])}", Style.TITLE)
     console.print()
     tables = {key: value for key, value in record.items() if isinstance(value, dict)}
     rest = [(key, value) for key, value in record.items() if key not in tables]

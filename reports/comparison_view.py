@@ -9,6 +9,7 @@ from rich.console import Console
 from planner.sweep.row import Outcome
 from reports.quantities import gibibytes, number, percent, plain
 from reports.step_view import Record, print_notes
+from reports.styles import Style
 from reports.sweep_view import value_text
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.units import GIB
@@ -21,7 +22,7 @@ def print_comparison(console: Console, record: Record) -> None:
     scenarios = record["scenarios"]
     names = [f"{n}: {plain(entry['title'])}" for n, entry in enumerate(scenarios, start=1)]
     for name in names:
-        print_text(console, name, "bold")
+        print_text(console, name, Style.TITLE)
     console.print()
     print_table(console, _columns(scenarios), _HINT)
     _print_layouts(console, scenarios)
@@ -103,7 +104,7 @@ _LINES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 def _print_layouts(console: Console, scenarios: list[Record]) -> None:
     """Print the layout of each scenario, or why it has none."""
     console.print()
-    pairs = []
+    pairs, styles = [], {}
     for place, entry in enumerate(scenarios, start=1):
         head = f"layout of {place}"
         if entry["outcome"] == Outcome.OK:
@@ -111,7 +112,8 @@ def _print_layouts(console: Console, scenarios: list[Record]) -> None:
             pairs += [("  bottleneck", plain(entry["bottleneck"]))]
         else:
             pairs += [(head, f"{entry['outcome']}: {plain(entry['reason'])}")]
-    print_pairs(console, pairs)
+            styles[head] = Style.BAD
+    print_pairs(console, pairs, styles)
 
 
 def _changed_columns(record: Record) -> list[Column]:

@@ -17,6 +17,7 @@ from reports.quantities import percent, plain, seconds, signed_percent
 from reports.records import plan_record
 from reports.result_files.kinds import ResultKind, result_of
 from reports.step_view import Record
+from reports.styles import Style
 from reports.table import Column, print_heading, print_table, print_text
 from simulator.scenario import Scenario
 
@@ -109,15 +110,15 @@ def _print_changes(console: Console, record: Record) -> None:
             ),
         ],
     )
-    print_text(console, "tokens/s over those of the best layout now", "dim")
+    print_text(console, "tokens/s over those of the best layout now", Style.MUTED)
     for each in changes:
         reason = each["same_layout"].get("reason", "")
         if reason:
             print_text(
-                console, f"{plain(each['name'])}: not the same layout: {plain(reason)}", "dim"
+                console, f"{plain(each['name'])}: not the same layout: {plain(reason)}", Style.MUTED
             )
         for warning in each["warnings"]:
-            print_text(console, f"{plain(each['name'])}: {plain(warning)}", "dim")
+            print_text(console, f"{plain(each['name'])}: {plain(warning)}", Style.MUTED)
 
 
 def _gain(outcome: Record) -> str:
@@ -147,7 +148,7 @@ def _print_sensitivities(console: Console, found: Sequence[Record], step: float)
     print_text(
         console,
         f"{text}; {less} more move it by less than {percent(_VISIBLE)}" if less else text,
-        "dim",
+        Style.MUTED,
     )
 
 

@@ -14,6 +14,7 @@ from reports.records import layout_record, provenance_record
 from reports.result_files.kinds import ResultKind, result_of
 from reports.section import NONE
 from reports.step_view import layout_line, print_notes, provenance_line
+from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.parallel.layout import ParallelLayout
 from simulator.results import StepResult
@@ -51,7 +52,7 @@ def goodput_record(
 def print_goodput(console: Console, record: Record) -> None:
     """Print the totals of a run, where its time goes, checkpoints, failures, energy and data."""
     run = record["run"]
-    print_text(console, plain(record["title"]), "bold")
+    print_text(console, plain(record["title"]), Style.TITLE)
     print_text(console, layout_line(record["layout"]))
     console.print()
     _print_totals(console, run)
@@ -63,12 +64,15 @@ def print_goodput(console: Console, record: Record) -> None:
         _print_failures(console, run["failures"])
     print_heading(console, "Energy and data")
     print_pairs(console, energy_pairs(run["energy"]) + data_pairs(run["data"]))
-    unfit = [] if record["fits"] else ["the layout does not fit in memory; simulate says where"]
-    print_notes(console, [*unfit, *run["warnings"], *record["provenance"]["warnings"]])
+    if not record["fits"]:
+        console.print()
+        text = "warning: the layout does not fit in memory; simulate says where"
+        print_text(console, text, Style.BAD)
+    print_notes(console, [*run["warnings"], *record["provenance"]["warnings"]])
     console.print()
     for line in run["assumptions"]:
-        print_text(console, f"assumed: {plain(line)}", "dim")
-    print_text(console, provenance_line(record["provenance"]), "dim")
+        print_text(console, f"assumed: {plain(line)}", Style.CARE)
+    print_text(console, provenance_line(record["provenance"]), Style.MUTED)
 
 
 def print_whole_run(console: Console, run: Record) -> None:
@@ -77,8 +81,8 @@ def print_whole_run(console: Console, run: Record) -> None:
     _print_totals(console, run)
     _print_shares(console, run)
     for line in run["warnings"]:
-        print_text(console, f"warning: {plain(line)}", "yellow")
-    print_text(console, "more of it: traincast goodput, with this [layout]", "dim")
+        print_text(console, f"warning: {plain(line)}", Style.CARE)
+    print_text(console, "more of it: traincast goodput, with this [layout]", Style.MUTED)
 
 
 def _print_totals(console: Console, run: Record) -> None:

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from reports.quantities import counted, number, percent, plain, seconds
+from reports.styles import Style
 from reports.table import (
     Column,
     fit_columns,
@@ -20,7 +21,6 @@ from reports.table import (
 from simulator.units import GB
 
 _LINKS_SHOWN = 8
-_MUTED = "dim"
 _HINT = "see --json"
 _ARROW = " -> "
 _SHORTEST = 24
@@ -40,9 +40,9 @@ def print_network(console: Console, network: Record, step_time: float) -> None:
     drawn = network["drawn_s"]
     if len(drawn) > 1:
         steps = f"{len(drawn)} steps were drawn: {seconds(min(drawn))} to {seconds(max(drawn))}"
-        print_text(console, steps, _MUTED)
+        print_text(console, steps, Style.MUTED)
     for note in network["notes"]:
-        print_text(console, note, _MUTED)
+        print_text(console, note, Style.MUTED)
 
 
 def _print_links(console: Console, links: list[Record]) -> None:
@@ -60,7 +60,7 @@ def _print_links(console: Console, links: list[Record]) -> None:
     _print_named(console, [use["name"] for use in shown], figures)
     if len(links) > _LINKS_SHOWN:
         more = counted(len(links) - _LINKS_SHOWN, "kind")
-        print_text(console, f"and {more} of links more", _MUTED)
+        print_text(console, f"and {more} of links more", Style.MUTED)
 
 
 def _print_causes(console: Console, causes: list[Record], step_time: float) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from planner.placing import PlacedStep, Placing
 from reports.quantities import counted, number, percent, plain, seconds
 from reports.section import NONE
+from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.scenario import Scenario
 from simulator.units import GB
@@ -45,7 +46,7 @@ def _order_record(order: PlacedStep) -> dict[str, Any]:
 
 def print_place(console: Console, record: Record, out: str | None) -> None:
     """Print both step times and the traffic behind them; `out` is where the order was written."""
-    print_text(console, f"{record['title']}: {record['layout']}", "bold")
+    print_text(console, f"{record['title']}: {record['layout']}", Style.TITLE)
     console.print()
     before, found = record["before"], record["found"]
     order = f"in the order {plain(before['order'])}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
+from planner.budget import shown_gap
 from reports.goodput_view import print_whole_run
 from reports.plan_columns import front_columns, layout_columns
 from reports.quantities import gibibytes, number, plain
@@ -17,18 +18,18 @@ from reports.step_view import (
     provenance_line,
     run_pairs,
 )
+from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.units import TERA
 
 _HINT = "all columns: --csv, --json or a wider terminal"
 _STAGES_SHOWN = 4
-_BAD = "bold red"
 
 
 def print_plan(console: Console, record: Record) -> None:
     """Print the best layouts, why the best one wins, and what was searched and rejected."""
     cluster = record["cluster"]
-    print_text(console, plain(record["title"]), "bold")
+    print_text(console, plain(record["title"]), Style.TITLE)
     print_text(
         console,
         f"{plain(record['model']['name'])} on {_machines(cluster)}, "
@@ -40,7 +41,7 @@ def print_plan(console: Console, record: Record) -> None:
         _print_best(console, record)
         _print_front(console, record)
     elif record["beyond"]:
-        print_text(console, plain(record["beyond"]), _BAD)
+        print_text(console, plain(record["beyond"]), Style.BAD)
     else:
         _print_nearest(console, record)
     _print_search(console, record)
@@ -56,7 +57,7 @@ def _machines(cluster: Record) -> str:
 
 
 def _print_layouts(console: Console, record: Record) -> None:
-    print_table(console, layout_columns(record), _HINT)
+    print_table(console, layout_columns(record), _HINT, {0: Style.PICK})
 
 
 def _print_best(console: Console, record: Record) -> None:
@@ -89,9 +90,9 @@ def _print_nearest(console: Console, record: Record) -> None:
     limit = gibibytes(record["memory_limit_bytes"])
     legal = record["searched"]["legal"]
     if not legal:
-        print_text(console, "No layout is legal; each rule below names what would be.", _BAD)
+        print_text(console, "No layout is legal; each rule below names what would be.", Style.BAD)
         return
-    print_text(console, f"None of {legal:,} legal layouts fits in {limit} GiB.", _BAD)
+    print_text(console, f"None of {legal:,} legal layouts fits in {limit} GiB.", Style.BAD)
     print_heading(console, "Closest")
     for miss in record["nearest"]:
         print_text(console, ", ".join(layout_parts(miss["layout"])))
@@ -126,7 +127,7 @@ def _print_search(console: Console, record: Record) -> None:
         console,
         f"{searched['considered']:,} layouts considered, {searched['legal']:,} legal, "
         f"{searched['fitting']:,} fit in memory, {searched['estimated']:,} estimated exactly "
-        f"(the others cannot be faster), {searched['simulated']:,} simulated",
+        f"({_settled(searched)}), {searched['simulated']:,} simulated",
     )
     rejected = list(record["rejected"].items())
     if not rejected:
@@ -143,6 +144,14 @@ def _print_search(console: Console, record: Record) -> None:
         for text in record["examples"].values():
             for line in str(text).splitlines():
                 print_text(console, plain(line))
+
+
+def _settled(searched: Record) -> str:
+    """Return what is known of the layouts that were not estimated exactly."""
+    gap = searched["gap"]
+    if gap is None:
+        return "the others cannot be better"
+    return f"cut short: the others could be better by up to {shown_gap(gap)}"
 
 
 def _print_footnotes(console: Console, record: Record) -> None:
@@ -164,8 +173,9 @@ def _print_footnotes(console: Console, record: Record) -> None:
     estimated = [entry["rank"] for entry in record["layouts"] if not entry["simulated"]]
     if estimated:
         lines.append(f"# {estimated[0]} and below are closed-form estimates, without contention")
-    lines += [f"assumed: {plain(text)}" for text in record["assumptions"]]
-    lines.append(provenance_line(record["provenance"]))
     console.print()
     for line in lines:
-        print_text(console, line, "dim")
+        print_text(console, line, Style.MUTED)
+    for text in record["assumptions"]:
+        print_text(console, f"assumed: {plain(text)}", Style.CARE)
+    print_text(console, provenance_line(record["provenance"]), Style.MUTED)

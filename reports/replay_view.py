@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from reports.quantities import counted, number, percent, seconds, signed_percent
+from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.interchange.result import Replay
 from simulator.units import GB
@@ -37,7 +38,7 @@ def replay_record(replay: Replay, profile: str, forecast: float | None) -> dict[
 def print_replay(console: Console, record: Record) -> None:
     """Print how long the step takes, beside the trace's own times, and what ranks do in it."""
     step, ranks = record["step_time_s"], record["ranks"]
-    print_text(console, f"{counted(len(ranks), 'rank')} on {record['profile']}", "bold")
+    print_text(console, f"{counted(len(ranks), 'rank')} on {record['profile']}", Style.TITLE)
     console.print()
     pairs = [("step time", seconds(step))]
     for name, key in (("with the trace's times", "recorded_s"), ("forecast in it", "forecast_s")):
@@ -49,7 +50,7 @@ def print_replay(console: Console, record: Record) -> None:
     _print_kinds(console, record["kinds"])
     _print_ranks(console, ranks, step)
     for warning in record["warnings"]:
-        print_text(console, f"! {warning}", "yellow")
+        print_text(console, f"! {warning}", Style.CARE)
 
 
 def _print_kinds(console: Console, kinds: list[Record]) -> None:

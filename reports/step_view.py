@@ -10,11 +10,10 @@ from rich.console import Console
 
 from reports.network_view import print_network
 from reports.quantities import gibibytes, number, percent, plain, seconds
+from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.units import SECONDS_PER_DAY, TERA
 
-_WARN = "yellow"
-_MUTED = "dim"
 _SMALL_SHARE = 0.0005
 _ALL_KINDS = (
     *("weights", "gradients", "optimizer", "activations", "transient", "logits", "allocated"),
@@ -29,10 +28,11 @@ Record = Mapping[str, Any]
 
 def print_step(console: Console, record: Record) -> None:
     """Print a forecast step: numbers, where the time goes, memory a stage, provenance."""
-    print_text(console, plain(record["title"]), "bold")
+    print_text(console, plain(record["title"]), Style.TITLE)
     print_text(console, f"{layout_line(record['layout'])}; {record['method']}")
     console.print()
-    print_pairs(console, step_pairs(record))
+    unfit = {} if record["memory"]["fits"] else {"peak memory": Style.BAD}
+    print_pairs(console, step_pairs(record), unfit)
     print_breakdown(console, record["breakdown"])
     print_network(console, record["network"], record["step"]["step_time_s"])
     _print_memory(console, record["memory"])
@@ -144,7 +144,7 @@ def print_notes(console: Console, notes: list[str], kind: str = "warning") -> No
     if notes:
         console.print()
     for note in notes:
-        print_text(console, f"{kind}: {plain(note)}", _WARN)
+        print_text(console, f"{kind}: {plain(note)}", Style.CARE)
 
 
 def footnotes(console: Console, record: Record) -> None:
@@ -152,9 +152,9 @@ def footnotes(console: Console, record: Record) -> None:
     step, provenance = record["step"], record["provenance"]
     peak = number(step["dense_peak_flops_per_second"] / TERA)
     console.print()
-    print_text(console, f"[1] {step['mfu_convention']}, {peak} TFLOP/s", _MUTED)
-    print_text(console, f"[2] {step['hfu_convention']}", _MUTED)
-    print_text(console, provenance_line(provenance), _MUTED)
+    print_text(console, f"[1] {step['mfu_convention']}, {peak} TFLOP/s", Style.MUTED)
+    print_text(console, f"[2] {step['hfu_convention']}", Style.MUTED)
+    print_text(console, provenance_line(provenance), Style.MUTED)
 
 
 def provenance_line(provenance: Record) -> str:
@@ -205,7 +205,7 @@ def _print_memory(console: Console, memory: Record) -> None:
     print_heading(console, "Memory of one rank a stage at its peak, GiB")
     print_table(console, _memory_columns(shown), "see --json")
     if len(shown) < len(alike):
-        print_text(console, f"{len(alike) - len(shown)} rows between them: see --json", _MUTED)
+        print_text(console, f"{len(alike) - len(shown)} rows between them: see --json", Style.MUTED)
     print_text(
         console,
         f"capacity {_capacities(memory)}; stage {fullest['stage']} "

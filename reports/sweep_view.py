@@ -10,6 +10,7 @@ from rich.console import Console
 from planner.sweep.row import Outcome
 from reports.quantities import counted, gibibytes, number, percent, plain
 from reports.step_view import Record, aligned, print_notes
+from reports.styles import Style
 from reports.table import Column, print_heading, print_table, print_text
 
 _HINT = "all columns: --csv, --json or a wider terminal"
@@ -22,13 +23,15 @@ _REASONS = 10
 def print_sweep(console: Console, record: Record) -> None:
     """Print one line a combination, and why there are combinations without a forecast."""
     rows = record["rows"]
-    print_text(console, plain(record["title"]), "bold")
+    print_text(console, plain(record["title"]), Style.TITLE)
     runs = [row for row in rows if row["outcome"] == Outcome.OK]
     kept = f"; {counted(record['kept'], 'row')} kept from before" if record["kept"] else ""
     print_text(console, f"{counted(len(rows), 'combination')}, {len(runs)} of them can run{kept}")
     console.print()
     numbers = Column(title="#", cells=[str(place) for place in range(1, len(rows) + 1)])
-    print_table(console, [numbers, *_value_columns(record), *forecast_columns(rows)], _HINT)
+    columns = [numbers, *_value_columns(record), *forecast_columns(rows)]
+    unfit = (place for place, row in enumerate(rows) if row["outcome"] != Outcome.OK)
+    print_table(console, columns, _HINT, dict.fromkeys(unfit, Style.BAD))
     _print_reasons(console, rows)
     warnings = dict.fromkeys(text for row in rows for text in row["warnings"])
     print_notes(console, list(warnings))

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from reports.quantities import counted, number, plain, seconds
 from reports.section import figures, words
+from reports.styles import Style
 from reports.table import print_heading, print_pairs, print_table, print_text
 from simulator.units import GB
 
@@ -20,7 +21,7 @@ _NONE = "-"
 
 def print_topology(console: Console, record: Record) -> None:
     """Print a topology and the routes that were asked for."""
-    print_text(console, plain(record["title"]), "bold")
+    print_text(console, plain(record["title"]), Style.TITLE)
     console.print()
     print_pairs(console, list(_facts(record)))
     print_heading(console, "Cables")
@@ -31,7 +32,7 @@ def print_topology(console: Console, record: Record) -> None:
     for route in record["routes"]:
         _print_route(console, route)
     note = "GB/s in one direction; of NICs and the fabric, what large messages achieve."
-    print_text(console, note, "dim")
+    print_text(console, note, Style.MUTED)
 
 
 def _facts(record: Record) -> Iterator[tuple[str, str]]:
@@ -96,7 +97,7 @@ def _print_route(console: Console, route: Record) -> None:
         ],
     )
     if len(links) > _MOST_LINKS:
-        print_text(console, f"and {len(links) - _MOST_LINKS} more; see --json", "dim")
+        print_text(console, f"and {len(links) - _MOST_LINKS} more; see --json", Style.MUTED)
     print_pairs(
         console,
         [

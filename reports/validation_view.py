@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
+from reports.network_view import shortened
 from reports.quantities import percent, plain, signed_percent
 from reports.step_view import Record
+from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 
 _REASONS = 12
 _NAME_WIDTH = 48
+"""Cells of a name; a longer one shows that its middle is left out."""
 
 
 def print_validation(console: Console, record: Record) -> None:
@@ -23,7 +26,7 @@ def print_validation(console: Console, record: Record) -> None:
         console,
         "Errors are |predicted / measured - 1|; worst and bias (the median) are signed. Slow rows "
         "took more than twice the forecast; median* is without them.",
-        "dim",
+        Style.MUTED,
     )
     for group in groups[:1]:
         _print_choices(console, group)
@@ -39,7 +42,8 @@ def group_columns(groups: Sequence[Record]) -> list[Column]:
     def share(title: str, table: str, key: str, rank: int = 0) -> Column:
         return column(title, lambda group: _share(group[table], key), rank)
 
-    names = [plain(f"{group['quantity']}: {group['name']}")[:_NAME_WIDTH] for group in groups]
+    names = [plain(f"{group['quantity']}: {group['name']}") for group in groups]
+    names = [shortened(name, _NAME_WIDTH) for name in names]
     return [
         Column(title="group", cells=names, justify="left"),
         column("rows", lambda group: str(group["rows"]), 5),

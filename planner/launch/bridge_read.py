@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from planner.launch.bridge_keys import (
@@ -19,7 +19,7 @@ from planner.launch.bridge_keys import (
 )
 from planner.launch.bridge_recipes import preset_of_recipe
 from planner.launch.flags import launcher_size, parse_flags
-from planner.launch.keys import Keys
+from planner.launch.keys import Keys, overridden
 from planner.launch.megatron_job_read import read_job, read_stack
 from planner.launch.megatron_keys import HARMLESS, NOTED
 from planner.launch.megatron_layout_read import read_layout
@@ -37,10 +37,14 @@ def read_bridge(given: Given) -> Draft:
     where = given.files[0].name
     flags = parse_flags([word for word in command.arguments if not _is_override(word)])
     words = [word for word in command.arguments if _is_override(word)]
-    values = _values(flags, words) | {
-        name: value for name, value in given.options.variables.items() if not name.isupper()
-    }
+    written = _values(flags, words)
+    chosen = {n: value for n, value in given.options.variables.items() if not n.isupper()}
+    values = written | chosen
     keys = Keys(_precise(values), where, spell=spelt, ignore=given.options.ignore)
+    keys.lost = command.lost
+    keys.notes += [*command.notes, *_overridden(written, chosen, where)]
+    if given.options.seq_length is not None:
+        keys.override("seq_length", str(given.options.seq_length), "--seq-length")
     model = _model(keys, flags, given)
     for name in NEEDED:
         if not keys.given(name):
@@ -51,8 +55,8 @@ def read_bridge(given: Given) -> Draft:
             keys.notes.append(f"{spelt(name)} is not overridden: taken as off, whatever the recipe")
     if str(values.get("grad_reduce_in_fp32")).lower() == "false":
         keys.notes.append(WIDE_AGAIN)
-    nodes, gpus = cluster_size(given, *_size(flags, command), where)
-    written = set(keys.values)
+    nodes, gpus = cluster_size(given, *_size(flags, command), keys)
+    own = set(keys.values)
     spec = load_model(model).spec
     if spec.moe is not None:
         keys.values["num_experts"] = spec.moe.num_experts
@@ -62,7 +66,7 @@ def read_bridge(given: Given) -> Draft:
     for name, value in _usual(stack).items():
         keys.values.setdefault(name, value)
     changes = read_stack(keys, stack, layout)
-    keys.read += [name for name in keys.values if name not in written]
+    keys.read += [name for name in keys.values if name not in own]
     keys.settle(re.compile(f"{HARMLESS.pattern}|{RECIPE_ONLY.pattern}", re.VERBOSE), NOTED)
     keys.close()
     return Draft(
@@ -73,10 +77,18 @@ def read_bridge(given: Given) -> Draft:
         stack_changes=changes,
         nodes=nodes,
         gpus_per_node=gpus,
-        read=tuple(spelt(name) for name in keys.read if name in written),
+        read=tuple(spelt(name) for name in keys.read if name in own),
         unused=tuple(map(spelt, keys.unused)),
         notes=tuple(keys.notes),
     )
+
+
+def _overridden(written: Mapping[str, Any], chosen: Mapping[str, str], where: str) -> Iterator[str]:
+    """Yield a note for each override of the files that an option says otherwise."""
+    for name, value in chosen.items():
+        before = written.get(name)
+        if before is not None and str(before) != value:
+            yield overridden("--set", value, where, f"{spelt(name)}={before}")
 
 
 def _usual(stack: Stack) -> dict[str, Any]:
@@ -154,10 +166,13 @@ def _precise(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _model(keys: Keys, flags: Mapping[str, Any], given: Given) -> str:
-    if given.options.model is not None:
-        return given.options.model
     recipe = str(flags.get("recipe") or flags.get("model") or "")
     preset = preset_of_recipe(recipe)
+    if given.options.model is not None:
+        if preset not in (None, given.options.model):
+            note = overridden("--model", given.options.model, keys.where, f"--recipe {recipe}")
+            keys.notes.append(note)
+        return given.options.model
     if preset is None:
         rule = "no shipped model belongs to this recipe"
         keys.complain("recipe", rule, found=recipe, fix="--model NAME or FILE")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from planner.launch.deepspeed_keys import AUTO, HARMLESS, NOTED, TRAINER_HARMLESS
 from planner.launch.flags import launcher_size, parse_flags
-from planner.launch.keys import Keys
+from planner.launch.keys import Keys, overridden
 from planner.launch.megatron_deepspeed import read_megatron_deepspeed
 from planner.launch.records import Draft, Given, LaunchFile
 from planner.launch.shell_script import Command, read_script
@@ -57,15 +58,21 @@ def read_deepspeed(given: Given) -> Draft:
     command = _command(given, configs)
     trainer = parse_flags(command.arguments)
     if _MEGATRON in trainer:
-        return read_megatron_deepspeed(given, trainer, launcher_size(command.launcher), configs)
+        draft = read_megatron_deepspeed(given, trainer, launcher_size(command.launcher), configs)
+        return replace(draft, notes=(*command.notes, *draft.notes))
     if not configs:
         where = given.files[0].name
         rule = "no DeepSpeed configuration (JSON) is among the files"
         raise InputError(Problem(where=where, rule=rule, fix="add ds_config.json to the command"))
     where = next(name for name in tables if name not in models)
-    values = _filled(dotted(configs[-1]), trainer, given)
+    values = _filled(dotted(configs[-1]), trainer)
     keys = Keys(values, where, ignore=given.options.ignore)
-    nodes, gpus = cluster_size(given, *launcher_size(command.launcher), where)
+    for name, value in given.options.variables.items():
+        if not name.isupper():
+            keys.override(name, value, "--set")
+    keys.notes += command.notes
+    keys.lost = command.lost
+    nodes, gpus = cluster_size(given, *launcher_size(command.launcher), keys)
     stack = load_stack(given.options.stack or _STACK)
     stage = str(keys.values.get("zero_optimization.stage", 0))
     if given.options.stack is None and stage not in map(str, stack.zero_stages):
@@ -115,8 +122,8 @@ def _command(given: Given, configs: list[Mapping[str, Any]]) -> Command:
     return found
 
 
-def _filled(values: dict[str, Any], trainer: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    """Return the values with what "auto" stands for, from the Trainer's flags or the user."""
+def _filled(values: dict[str, Any], trainer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with what "auto" stands for, from the Trainer's flags."""
     found = dict(values)
     for flag, key in _TRAINER.items():
         if flag in trainer and found.get(key, AUTO) == AUTO:
@@ -124,7 +131,6 @@ def _filled(values: dict[str, Any], trainer: Mapping[str, Any], given: Given) ->
     for kind in ("bf16", "fp16"):
         if found.get(f"{kind}.enabled") == AUTO:
             found[f"{kind}.enabled"] = trainer.get(kind, False)
-    found |= {n: value for n, value in given.options.variables.items() if not n.isupper()}
     return {key: value for key, value in found.items() if value != AUTO or key in _NEEDED}
 
 
@@ -140,12 +146,14 @@ def _model(
     configs: Mapping[str, Mapping[str, Any]],
     trainer: Mapping[str, Any],
 ) -> str | dict[str, Any]:
+    named = trainer.get("model_name_or_path") or trainer.get("config_name")
     if given.options.model is not None:
+        if says := next(iter(configs), named):
+            keys.notes.append(overridden("--model", given.options.model, keys.where, str(says)))
         return given.options.model
     for name, table in configs.items():
         spec = parse_config(table, name, name=re.sub(r"\.json$", "", name)).spec
         return spec.model_dump(mode="json", exclude_none=True)
-    named = trainer.get("model_name_or_path") or trainer.get("config_name")
     keys.complain(
         "model",
         "neither the JSON file nor the script describes it",
@@ -225,6 +233,9 @@ def _job(
     given: Given,
 ) -> dict[str, Any]:
     lengths = [str(trainer[name]) for name in _LENGTHS if name in trainer]
+    chosen = given.options.seq_length
+    if chosen is not None and lengths and lengths[0] != str(chosen):
+        keys.notes.append(overridden("--seq-length", chosen, keys.where, lengths[0]))
     length = given.options.seq_length or (
         int(lengths[0]) if lengths and lengths[0].isdigit() else 0
     )

@@ -22,6 +22,15 @@ def as_spelt(name: str) -> str:
     return name
 
 
+def overridden(option: str, value: Any, where: str, says: str) -> str:
+    """Return the note that an option counts, and not what a file says.
+
+    >>> overridden("--nodes", 4, "train.sh", "--nnodes 2")
+    '--nodes 4 counts, although train.sh says --nnodes 2'
+    """
+    return f"{option} {value} counts, although {where} says {says}"
+
+
 class Keys:
     """The keys of one launch file: owner of what was read, what has no effect, what is wrong.
 
@@ -42,10 +51,23 @@ class Keys:
         self.unused: list[str] = []
         self.notes: list[str] = []
         self.problems: list[Problem] = []
+        self.lost: Mapping[str, int] = {}
+        """Shell variables whose value only a run can tell, and the line that sets them."""
 
     def given(self, name: str) -> bool:
         """Return whether a key stands in the file with a value that is not null."""
         return self.values.get(name) is not None
+
+    def override(self, name: str, value: Any, option: str) -> None:
+        """Let an option have the last word on a key, and note what else the file says."""
+        before = self.values.get(name)
+        if isinstance(before, list) and len(before) == 1:
+            before = before[0]
+        self.values[name] = value
+        if before in (None, FILL_IN) or _VARIABLE.search(str(before)):
+            return
+        if str(before) != str(value):
+            self.notes.append(overridden(option, value, self.where, f"{self.spell(name)} {before}"))
 
     def take(self, name: str) -> Any:
         """Return the value of a key as it stands, None where it does not; counts as read."""
@@ -123,8 +145,14 @@ class Keys:
         text = str(value)
         variable = _VARIABLE.search(text)
         if variable is not None:
-            fix = f"--set {variable[1]}=VALUE"
-            self.complain(name, "uses a variable that is not set", found=text[:_SHOWN], fix=fix)
+            fix, line = f"--set {variable[1]}=VALUE", self.lost.get(variable[1])
+            rule = "uses a variable that is not set"
+            if line is not None:
+                rule = (
+                    f"uses ${variable[1]}, which line {line} sets to what only a run of the script "
+                    "can tell"
+                )
+            self.complain(name, rule, found=text[:_SHOWN], fix=fix)
         return variable is not None
 
     def need(self, *names: str) -> None:
@@ -152,6 +180,11 @@ class Keys:
         """
         for name, value in self.values.items():
             if name in self.read:
+                if {name, self.spell(name)} & self.ignored:
+                    spelt = self.spell(name)
+                    self.notes.append(
+                        f"--ignore {spelt} is without effect: the forecast follows it"
+                    )
                 continue
             why = [text for text, names in (noted or {}).items() if names.fullmatch(name)]
             if why and value not in (None, False):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from planner.launch.keys import Keys
-from planner.launch.megatron_lm import draft_of
+from planner.launch.megatron_lm import draft_of, override_keys
 from planner.launch.records import Draft, Given
 from planner.launch.sizes import cluster_size
 
@@ -45,12 +45,11 @@ def read_megatron_deepspeed(
         values["use_megatron_fsdp"] = True
         values["data_parallel_sharding_strategy"] = names.get(stage, str(stage))
     kept = {name: value for name, value in values.items() if not _TAKEN.fullmatch(name)}
-    for name, value in given.options.variables.items():
-        kept.setdefault(name.lstrip("-").replace("-", "_"), value)
     kept = {name: value for name, value in kept.items() if not name.isupper()}
     where = given.files[0].name
     keys = Keys(kept, where, spell=_spelt, ignore=given.options.ignore)
-    nodes, gpus = cluster_size(given, *sizes, where)
+    override_keys(keys, given)
+    nodes, gpus = cluster_size(given, *sizes, keys)
     return draft_of(keys, given, nodes, gpus, stack=given.options.stack or _STACK)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.launch.flags import flag_words, launcher_size, parse_flags
-from planner.launch.keys import Keys
+from planner.launch.keys import Keys, overridden
 from planner.launch.megatron_checks import refusals
 from planner.launch.megatron_job import JOB_ARGUMENTS, job_settings
 from planner.launch.megatron_job_read import read_job, read_stack
@@ -23,6 +23,7 @@ from planner.launch.shell_script import Command, read_script
 from planner.launch.sizes import cluster_size
 from planner.launch.tables import is_yaml, read_table
 from simulator.errors import InputError, Problem, UnsupportedError
+from simulator.workload.load import load_model
 from simulator.workload.model import Position
 from simulator.workload.stack import load_stack
 
@@ -116,21 +117,20 @@ def read_megatron(given: Given) -> Draft:
     """Return what a Megatron-LM script, a list of arguments or a --yaml-cfg file says."""
     values, command = _values(given)
     where = given.files[0].name
-    for name, value in given.options.variables.items():
-        values.setdefault(name.lstrip("-").replace("-", "_"), value)
-    if given.options.seq_length is not None:
-        values.setdefault("seq_length", str(given.options.seq_length))
     used = {name: v for name, v in values.items() if not name.isupper()}
     keys = Keys(used, where, spell=_spelt, ignore=given.options.ignore)
-    nodes, gpus = cluster_size(given, *launcher_size(command.launcher), where)
+    override_keys(keys, given)
+    keys.notes += command.notes
+    keys.lost = command.lost
+    nodes, gpus = cluster_size(given, *launcher_size(command.launcher), keys)
     return draft_of(keys, given, nodes, gpus, stack=given.options.stack or "megatron-core")
 
 
 def draft_of(keys: Keys, given: Given, nodes: int, gpus: int, *, stack: str) -> Draft:
     """Return what Megatron's arguments say, all of them read, sorted or refused."""
     software = load_stack(stack)
-    model, padded = read_model(keys)
-    layout = read_layout(keys, model["num_hidden_layers"], nodes * gpus)
+    model, padded, layers = _model(keys, given)
+    layout = read_layout(keys, layers, nodes * gpus)
     if layout["zero_stage"] not in software.zero_stages and given.options.stack is None:
         stack, software = "megatron-bridge", load_stack("megatron-bridge")
     job = read_job(keys, software, layout)
@@ -156,6 +156,30 @@ def draft_of(keys: Keys, given: Given, nodes: int, gpus: int, *, stack: str) -> 
         unused=tuple(map(keys.spell, keys.unused)),
         notes=tuple(keys.notes),
     )
+
+
+def override_keys(keys: Keys, given: Given) -> None:
+    """Let the options have the last word on Megatron's arguments."""
+    for name, value in given.options.variables.items():
+        if not name.isupper():
+            keys.override(name.lstrip("-").replace("-", "_"), value, "--set")
+    if given.options.seq_length is not None:
+        keys.override("seq_length", str(given.options.seq_length), "--seq-length")
+
+
+def _model(keys: Keys, given: Given) -> tuple[dict[str, Any] | str, bool, int]:
+    """Return the model, whether its vocabulary is padded already, and its layers."""
+    named, described = given.options.model, keys.given("num_layers")
+    problems = list(keys.problems)
+    model, padded = read_model(keys)
+    if named is None:
+        return model, padded, model["num_hidden_layers"]
+    keys.problems[:] = problems
+    if described:
+        keys.notes.append(overridden("--model", named, keys.where, "a model of its own"))
+    spec = load_model(named).spec
+    keys.values["num_experts"] = spec.moe.num_experts if spec.moe is not None else None
+    return named, False, spec.num_hidden_layers
 
 
 def _values(given: Given) -> tuple[dict[str, Any], Command]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.launch.keys import Keys
+from planner.launch.keys import Keys, overridden
 from planner.launch.nanotron_keys import DTYPES, ENGINES, HARMLESS, MODEL, NOTED
 from planner.launch.records import (
     Draft,
@@ -27,20 +27,24 @@ def read_nanotron(given: Given) -> Draft:
         rule = "nanotron is read from its YAML file"
         raise InputError(Problem(where=given.files[0].name, rule=rule, fix="config.yaml"))
     values = dotted(read_table(files[0]))
-    values |= {name: v for name, v in given.options.variables.items() if "." in name}
     keys = Keys(values, files[0].name, ignore=given.options.ignore)
+    for name, value in given.options.variables.items():
+        if "." in name:
+            keys.override(name, value, "--set")
+    if given.options.seq_length is not None:
+        keys.override("tokens.sequence_length", given.options.seq_length, "--seq-length")
     layout, accumulation = _read_layout(keys)
     world = layout["dp"] * layout["tp"] * layout["pp"] * layout["cp"]
     gpus = given.gpus_per_node
     nodes = max(world // gpus, 1) if gpus else None
-    nodes, gpus = cluster_size(given, nodes, None, files[0].name)
+    nodes, gpus = cluster_size(given, nodes, None, keys)
     if nodes * gpus != world:
         keys.complain(
             "parallelism.dp",
             f"dp x tp x pp x cp = {world}, and there are {nodes} x {gpus} accelerators",
             fix="other --nodes or another --cluster",
         )
-    model = _read_model(keys)
+    model = _model(keys, given)
     job = _read_job(keys, layout, accumulation, given.options.stack or "nanotron")
     keys.settle(HARMLESS, NOTED)
     keys.close()
@@ -78,6 +82,19 @@ def _read_layout(keys: Keys) -> tuple[dict[str, Any], int]:
         keys.wrong("optimizer.zero_stage", "nanotron shards optimizer states alone", "1")
     found["micro_batch_size"] = keys.whole("tokens.micro_batch_size", 1)
     return found, keys.whole("tokens.batch_accumulation_per_replica", 1)
+
+
+def _model(keys: Keys, given: Given) -> str | dict[str, Any]:
+    named = given.options.model
+    described = keys.given("model.model_config.num_hidden_layers")
+    problems = list(keys.problems)
+    own = _read_model(keys)
+    if named is None:
+        return own
+    keys.problems[:] = problems
+    if described:
+        keys.notes.append(overridden("--model", named, keys.where, "a model of its own"))
+    return named
 
 
 def _read_model(keys: Keys) -> dict[str, Any]:

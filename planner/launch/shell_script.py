@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from planner.launch.keys import overridden
 from planner.launch.shell_tests import holds
 from planner.launch.shell_words import (
     LONGEST,
+    UNSET,
     TooLongError,
     Variables,
     expand,
@@ -46,6 +48,10 @@ class Command:
     """Words before the program."""
     program: str
     arguments: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """Variables that options set, and the script otherwise."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """Variables of which only a run of the script can tell the value, and the line that sets it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +81,9 @@ def read_script(text: str, where: str, given: Mapping[str, str]) -> Script:
         )
         raise InputError(Problem(where=where, rule=rule)) from error
     return Script(
-        commands=tuple(reader.commands),
+        commands=tuple(
+            replace(each, notes=tuple(reader.notes), lost=reader.lost) for each in reader.commands
+        ),
         written=reader.written,
         variables={name: " ".join(words) for name, words in reader.variables.items()},
     )
@@ -139,6 +147,10 @@ class _Reader:
         self.variables: Variables = {name: [value] for name, value in given.items()}
         self.written: dict[str, str] = {}
         self.commands: list[Command] = []
+        self.notes: list[str] = []
+        self.lost: dict[str, int] = {}
+        self.number = 0
+        """Line of the statement that is read."""
 
     def block(self, lines: list[tuple[int, str]]) -> None:
         place = 0
@@ -156,16 +168,34 @@ class _Reader:
                 self._left_out(number, lines[place:end], "a function")
             else:
                 end = place + 1
+                self.number = number
                 self._statement(line)
             place = end
 
-    def _left_out(self, number: int, lines: list[tuple[int, str]], what: str) -> None:
-        if any(_ARGUMENT.search(line) and "=" not in line.split()[0] for _, line in lines):
-            rule = f"line {number}: {what} whose arguments only a run of the script can tell"
-            fix = "give the arguments on one command line, or take it out"
-            raise InputError(Problem(where=self.where, rule=rule, fix=fix))
-        for _, line in lines:
+    def _left_out(
+        self, number: int, lines: list[tuple[int, str]], what: str, condition: str = ""
+    ) -> None:
+        for at, line in lines:
+            if _ARGUMENT.search(line) and "=" not in line.split()[0]:
+                raise InputError(self._not_followed(number, at, what, condition))
+        for at, line in lines:
+            self.number = at
             self._forget(line)
+
+    def _not_followed(self, number: int, at: int, what: str, condition: str) -> Problem:
+        """Return the problem of arguments in line `at`, whose block begins in line `number`."""
+        asked = dict.fromkeys(UNSET.findall(condition))
+        unknown = [n for n in asked if self.variables.get(n, [f"${n}"]) == [f"${n}"]]
+        words = [f"${n} of line {self.lost[n]}" if n in self.lost else f"${n}" for n in unknown]
+        asks = f", which asks for {' and '.join(words)}," if words else ""
+        fix = "give the arguments on one command line, or take it out"
+        settings = " ".join(f"--set {name}=VALUE" for name in unknown if not name.isdigit())
+        return Problem(
+            where=self.where,
+            rule=f"line {number}: {what}{asks} whose arguments in line {at} only a run of the "
+            "script can tell",
+            fix=f"{settings}, or {fix}" if settings else fix,
+        )
 
     def _forget(self, line: str) -> None:
         """Take what a line sets for unknown: whatever needs its value complains."""
@@ -174,12 +204,13 @@ class _Reader:
         for name in (*_SETS.findall(line), *filter(str.isidentifier, read), *unset):
             if name not in self.given:
                 self.variables[name] = [f"${name}"]
+                self.lost[name] = self.number
 
     def _if(self, lines: list[tuple[int, str]]) -> None:
         for number, condition, body in _branches(lines):
             taken = condition == "" or holds(condition, self.variables)
             if taken is None:
-                self._left_out(number, lines, "an if")
+                self._left_out(number, lines, "an if", condition)
                 return
             if taken:
                 self.block(body)
@@ -224,6 +255,10 @@ class _Reader:
             before = []
         if name not in self.given:
             self.variables[name] = [*before, *words]
+            self.lost.pop(name, None)
+        elif [*before, *words] != self.variables[name]:
+            said = f"{name}={' '.join([*before, *words])} (line {self.number})"
+            self.notes.append(overridden("--set", f"{name}={self.given[name]}", self.where, said))
 
     def _heredoc(self, line: str) -> None:
         head, _, text = line.partition("\n")

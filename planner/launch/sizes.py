@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from planner.launch.keys import Keys, overridden
 from planner.launch.records import Given
 from simulator.errors import InputError, Problem
 
 
-def cluster_size(given: Given, nodes: int | None, gpus: int | None, where: str) -> tuple[int, int]:
+def cluster_size(given: Given, nodes: int | None, gpus: int | None, keys: Keys) -> tuple[int, int]:
     """Return nodes and accelerators a node; `nodes` and `gpus` are what the files say, if they do.
+
+    Where an option says otherwise, it counts, and `keys` gets a note.
 
     Raises:
         InputError: nobody says how many, or files and profile contradict each other.
     """
-    wanted, profile = given.options.nodes, given.gpus_per_node
+    wanted, profile, where = given.options.nodes, given.gpus_per_node, keys.where
     problems = []
     if (wanted or nodes) is None:
         rule = "does not say how many nodes run it"
@@ -33,4 +36,6 @@ def cluster_size(given: Given, nodes: int | None, gpus: int | None, where: str) 
         )
     if problems:
         raise InputError(*problems)
+    if wanted is not None and nodes not in (None, wanted):
+        keys.notes.append(overridden("--nodes", wanted, where, f"{nodes} nodes"))
     return wanted or nodes or 1, profile or gpus or 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.launch.flags import launcher_size, parse_flags
-from planner.launch.keys import Keys
+from planner.launch.keys import Keys, overridden
 from planner.launch.records import Draft, Given
 from planner.launch.shell_script import read_script
 from planner.launch.sizes import cluster_size
@@ -22,9 +22,15 @@ _SCALINGS = {recipe.value: recipe for recipe in (Recipe.TENSORWISE, Recipe.ROWWI
 
 def read_titan(given: Given) -> Draft:
     """Return what a torchtitan TOML file, or a 0.3 command line, says."""
-    values, sizes, where = _values(given)
+    values, sizes, where, notes = _values(given)
     keys = Keys(values, where, ignore=given.options.ignore)
-    nodes, gpus = cluster_size(given, *sizes, where)
+    keys.notes += notes
+    for name, value in given.options.variables.items():
+        if "." in name:
+            keys.override(_renamed(name), value, "--set")
+    if given.options.seq_length is not None:
+        keys.override("training.seq_len", given.options.seq_length, "--seq-length")
+    nodes, gpus = cluster_size(given, *sizes, keys)
     model = _model(keys, given)
     layout = read_layout(keys, model, nodes * gpus)
     job = _job(keys, layout)
@@ -51,8 +57,11 @@ def read_titan(given: Given) -> Draft:
     )
 
 
-def _values(given: Given) -> tuple[dict[str, Any], tuple[int | None, int | None], str]:
-    """Return dotted keys, nodes and accelerators a node, and the file that they stand in."""
+def _values(
+    given: Given,
+) -> tuple[dict[str, Any], tuple[int | None, int | None], str, tuple[str, ...]]:
+    """Return dotted keys, nodes and accelerators a node, the file they stand in, and notes."""
+    notes: tuple[str, ...] = ()
     values: dict[str, Any] = {}
     sizes: tuple[int | None, int | None] = (None, None)
     where = given.files[0].name
@@ -63,13 +72,12 @@ def _values(given: Given) -> tuple[dict[str, Any], tuple[int | None, int | None]
             continue
         script = read_script(file.text, file.name, given.options.variables)
         for command in script.commands:
-            sizes = launcher_size(command.launcher)
+            sizes, notes = launcher_size(command.launcher), command.notes
             values |= _switches(command.arguments)
-    values |= {name: v for name, v in given.options.variables.items() if "." in name}
     values = {_renamed(name): value for name, value in values.items()}
     for name in ("job.config_file", "job.config-file"):
         values.pop(name, None)
-    return values, sizes, where
+    return values, sizes, where, notes
 
 
 def _renamed(name: str) -> str:
@@ -94,8 +102,10 @@ def _switches(words: tuple[str, ...]) -> dict[str, Any]:
 
 def _model(keys: Keys, given: Given) -> str | dict[str, Any]:
     if given.options.model is not None:
-        for name in ("model.name", "model.flavor", "module", "config"):
-            keys.take(name)
+        own = [keys.take(name) for name in ("model.name", "model.flavor", "module", "config")]
+        if any(own):
+            says = " ".join(str(word) for word in own if word)
+            keys.notes.append(overridden("--model", given.options.model, keys.where, says))
         return given.options.model
     name, flavor = keys.take("model.name"), keys.take("model.flavor")
     module, config = keys.take("module"), keys.take("config")

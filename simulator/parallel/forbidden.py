@@ -50,13 +50,14 @@ class ForbiddenLayout(FileRecord):
 
     def matches(self, layout: ParallelLayout) -> bool:
         """Return whether a layout has all of the values."""
-        return all(_value(layout, key) == value for key, value in self.given.items())
+        return all(value_of(layout, key) == value for key, value in self.given.items())
 
     def __str__(self) -> str:
         return ", ".join(f"{key} = {value}" for key, value in self.given.items())
 
 
-def _value(layout: ParallelLayout, key: str) -> Any:
+def value_of(layout: ParallelLayout, key: str) -> Any:
+    """Return what a layout has at a key of `ForbiddenLayout`, defaults filled in."""
     match key:
         case "etp":
             return layout.expert_tp

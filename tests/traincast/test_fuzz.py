@@ -46,7 +46,10 @@ class Kind:
     """Key of a scenario that can name such a file."""
 
 
-FILE = "FILE"
+FILE, OUT = "FILE", "out.html"
+OUT_DIR = ("--out", OUT)
+MEGATRON = ("--tool", "megatron-lm", "--cluster", "dgx-h100", *OUT_DIR)
+DEEPSPEED = ("--tool", "deepspeed", "--cluster", "dgx-h100", *OUT_DIR)
 KINDS = {
     kind.name: kind
     for kind in (
@@ -188,6 +191,39 @@ def test_a_good_file_may_be_written_in_an_unusual_way(kind: str, way: str, tmp_p
     HARMLESS[way](file, KINDS[kind].text(KINDS[kind].document))
     verb = KINDS[kind].verbs[0]
     assert run(*(str(file) if word == FILE else word for word in verb)).code == 0
+
+
+OTHER_VERBS: dict[str, tuple[str, Callable[[Document], str], tuple[str, ...]]] = {
+    "explain": ("one.toml", toml_text, ("explain", FILE, "--quiet", "--json", "-")),
+    "goodput": ("one.toml", toml_text, ("goodput", FILE, "--quiet", "--json", "-")),
+    "compare": ("one.toml", toml_text, ("compare", FILE, FILE, "--quiet", "--json", "-")),
+    "sweep": ("one.toml", toml_text, ("sweep", FILE, "--quiet", "--json", "-")),
+    "report": ("one.json", json_text, ("report", FILE, "--out", OUT)),
+    "export": ("one.toml", toml_text, ("launch", "export", FILE, "--tool", "torchtitan", *OUT_DIR)),
+    "import script": ("one.sh", toml_text, ("launch", "import", FILE, *MEGATRON)),
+    "import json": ("one.json", json_text, ("launch", "import", FILE, *DEEPSPEED)),
+}
+"""Verb -> the file that it reads, and its arguments."""
+
+
+@pytest.mark.parametrize(
+    "spoil", ["missing", "directory", "fifo", "binary", "json list", "deep objects"]
+)
+def test_every_verb_refuses_a_spoiled_file_by_name_and_writes_nothing(
+    spoil: str, tmp_path: Path
+) -> None:
+    for verb, (name, text, arguments) in OTHER_VERBS.items():
+        folder = tmp_path / verb
+        folder.mkdir()
+        file = folder / name
+        SPOILED[spoil](file, text({"nothing": "of this kind"}))
+        before = sorted(folder.iterdir())
+        words = {FILE: str(file), OUT: str(folder / OUT)}
+        outcome = run(*(words.get(word, word) for word in arguments))
+        assert (verb, outcome.code, outcome.out) == (verb, 2, "")
+        assert str(folder) in outcome.err
+        assert "Traceback" not in outcome.err
+        assert sorted(folder.iterdir()) == before
 
 
 LAYOUTS: dict[str, Document] = {

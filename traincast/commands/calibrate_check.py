@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from simulator.errors import InfeasibleError, InputError, Problem
-from traincast.commands.output import as_json, check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write
 
 _SHARE = re.compile(r"\s*([0-9.]+)\s*%\s*")
 _PERCENT = 100
@@ -37,6 +37,7 @@ def check_profile(
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write every point as JSON ('-': stdout).")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Forecast every measured point with a profile: errors a family, noise beside them.
 
@@ -58,7 +59,8 @@ def check_profile(
     records = [line for line in lines if isinstance(line, Record)]
     if only:
         records = [record for record in records if record.point.what in _kinds(only)]
-    check = check_records(records, loaded, Path(folder))
+    with progress_bar("forecasting points", quiet=quiet, counted=False):
+        check = check_records(records, loaded, Path(folder))
     broken = broken_limits(check, limits)
     if json is not None:
         write(as_json(check_table(check, broken)), json)

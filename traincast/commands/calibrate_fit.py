@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from traincast.commands.output import STDOUT, as_json, check_targets, console, write
+from traincast.commands.output import STDOUT, as_json, check_targets, console, progress_bar, write
 
 
 def fit_profile(
@@ -40,6 +40,7 @@ def fit_profile(
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write the result as JSON ('-': stdout).")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Fit a profile to measurements: what was not measured, or fits worse, stays the base's."""
     tables = check_targets(folder, out=out, json=json)
@@ -47,13 +48,14 @@ def fit_profile(
     from reports.calibration_fit import fit_sections, fit_table
     from reports.calibration_view import print_sections
 
-    fitted = fit_folder(
-        Path(folder),
-        base=base,
-        name=name,
-        accept_software_differences=accept_software_differences,
-        seed=seed,
-    )
+    with progress_bar("fitting", quiet=quiet, counted=False):
+        fitted = fit_folder(
+            Path(folder),
+            base=base,
+            name=name,
+            accept_software_differences=accept_software_differences,
+            seed=seed,
+        )
     write(fitted.profile_text, out)
     if json is not None:
         write(as_json(fit_table(fitted)), json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from simulator.errors import InputError, Problem
 from simulator.parallel.groups import Collective
-from traincast.commands.output import as_json, check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write
 
 if TYPE_CHECKING:
     from calibrate.importing import Imported, ImportOptions
@@ -67,6 +68,7 @@ def import_measurements(
     accelerator: _Accelerator = None,
     line_rate: _LineRate = None,
     json: _Json = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Turn logs, traces and tables of measurements into calibration files, one a file."""
     from calibrate.importing import ImportOptions
@@ -82,7 +84,8 @@ def import_measurements(
         accelerator=accelerator,
         line_rate=_quantity("--line-rate", line_rate),
     )
-    rows, problems = _import_all([Path(file) for file in files], Path(out), options)
+    with progress_bar("files", quiet=quiet) as report:
+        rows, problems = _import_all([Path(file) for file in files], Path(out), options, report)
     if json is not None:
         write(as_json({"files": rows, "problems": [str(each) for each in problems]}), json)
     if tables:
@@ -96,14 +99,19 @@ def import_measurements(
 
 
 def _import_all(
-    paths: list[Path], out: Path, options: ImportOptions
+    paths: list[Path],
+    out: Path,
+    options: ImportOptions,
+    report: Callable[[int, int], None] | None,
 ) -> tuple[list[dict[str, Any]], list[Problem]]:
     """Import and write each file; return a row for each, and the problems of those that failed."""
     from calibrate.importing import import_file, output_names, write_imported
 
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
-    for path, name in output_names(paths).items():
+    for done, (path, name) in enumerate(output_names(paths).items()):
+        if report is not None:
+            report(done, len(paths))
         try:
             imported = import_file(path, options)
             written = write_imported(imported, out, name)

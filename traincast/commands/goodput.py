@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traincast.commands.output import as_json, check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write
 
 if TYPE_CHECKING:
     from simulator.scenario import Scenario
@@ -24,6 +24,7 @@ def goodput(
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write the run plan as JSON ('-': stdout).")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Plan the whole run: days, cost, energy, data, checkpoints, failures and what they cost.
 
@@ -38,7 +39,8 @@ def goodput(
     loaded = load_scenario(scenario)
     if seed is not None:
         loaded = _with_seed(loaded, seed)
-    layout, result, run = plan_run(loaded)
+    with progress_bar("simulating runs", quiet=quiet, counted=False):
+        layout, result, run = plan_run(loaded)
     record = goodput_record(loaded, layout, result, run)
     if json is not None:
         write(as_json(record), json)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 _PIPED_WIDTH = 120
+_HEIGHT = 25
+"""Lines, which nothing depends on; without it rich takes every dumb terminal to be 80 wide."""
+_BAR_WIDTH = 12
+"""Cells of a progress bar, which leave room for its words at 40."""
 
 
 def console() -> Console:
@@ -26,10 +30,20 @@ def console() -> Console:
     """
     from rich.console import Console
 
-    columns = os.environ.get("COLUMNS")
-    own = sys.stdout.isatty() if columns is None else columns.strip("0") != ""
-    width = None if own else _PIPED_WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    return Console(width=_width(), height=_HEIGHT, highlight=False, markup=False, emoji=False)
+
+
+def _width() -> int | None:
+    """Return the cells of a line; None where a terminal does not say."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    if not sys.stdout.isatty():
+        return _PIPED_WIDTH
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except OSError:
+        return None
 
 
 def as_json(record: Mapping[str, Any] | list[Any], *, compact: bool = False) -> str:
@@ -73,15 +87,29 @@ def write_bytes(data: bytes, target: str) -> None:
 
 
 @contextmanager
-def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Give a callback that draws a bar on a terminal's standard error, or None."""
+def progress_bar(
+    what: str, *, quiet: bool, counted: bool = True
+) -> Iterator[Callable[[int, int], None] | None]:
+    """Give a callback that draws a bar on a terminal's standard error, or None.
+
+    What is not `counted` has a bar that only moves, and the time that has passed.
+    """
     if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
+    columns: list[ProgressColumn] = [TextColumn(what), BarColumn(bar_width=_BAR_WIDTH)]
+    columns += [MofNCompleteColumn()] if counted else []
+    columns.append(TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
 

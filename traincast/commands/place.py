@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simulator.errors import InputError, Problem
-from traincast.commands.output import as_json, check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write
 
 if TYPE_CHECKING:
     from planner.placement_score import Goal
@@ -41,6 +41,7 @@ def place(
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write the result as JSON ('-': stdout).")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Search an order of ranks that asks less of the network; simulate the step before and after.
 
@@ -54,7 +55,8 @@ def place(
     from traincast.forecasts import place_ranks
 
     loaded = load_scenario(scenario)
-    placing = place_ranks(loaded, goal=wanted, budget=budget)
+    with progress_bar("orders of ranks", quiet=quiet, counted=False):
+        placing = place_ranks(loaded, goal=wanted, budget=budget)
     record = place_record(loaded, placing)
     if out is not None:
         write(placing.kept.places.csv(), out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simulator.errors import InputError, Problem
-from traincast.commands.output import as_json, check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write
 
 if TYPE_CHECKING:
     from simulator.hardware.accelerator import Dtype
@@ -26,6 +26,7 @@ def replay(
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write the result as JSON ('-': stdout).")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Replay Chakra traces: step time and what ranks are busy with, beside the trace's times."""
     tables = check_targets(folder, json=json)
@@ -36,8 +37,10 @@ def replay(
     from simulator.interchange.result import replay as replayed
 
     machine = load_profile(profile)
-    workload, forecast = read_chakra(folder)
-    record = replay_record(replayed(workload, machine, _dtype(precision)), machine.name, forecast)
+    with progress_bar("replaying", quiet=quiet, counted=False):
+        workload, forecast = read_chakra(folder)
+        found = replayed(workload, machine, _dtype(precision))
+    record = replay_record(found, machine.name, forecast)
     if json is not None:
         write(as_json(record), json)
     if tables:

@@ -8,7 +8,7 @@ import typer
 
 from simulator.errors import InfeasibleError, Problem
 from traincast.commands.exchange import check_folder, write_ranks
-from traincast.commands.output import as_json, check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write
 
 
 def simulate(
@@ -46,6 +46,7 @@ def simulate(
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write the result as JSON ('-': stdout).")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Simulate one step: time, throughput, where the time goes, memory of each stage."""
     tables = check_targets(
@@ -65,7 +66,8 @@ def simulate(
     layout = scenario_layout(loaded)
     if figure is not None:
         check_network_figure(loaded, figure)
-    result = simulate_step(loaded, layout)
+    with progress_bar("simulating", quiet=quiet, counted=False):
+        result = simulate_step(loaded, layout)
     record = step_record(loaded, layout, result)
     if json is not None:
         write(as_json(step_file(loaded, result)), json)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from traincast.commands.output import as_json, check_targets, console, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write
 
 
 def validate(
@@ -20,6 +20,7 @@ def validate(
     json: Annotated[
         str | None, typer.Option(metavar="OUT", help="Write every row as JSON ('-': stdout).")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Forecast each measured row and compare: errors a group, and which rows were skipped."""
     tables = check_targets(rows, json=json)
@@ -29,7 +30,9 @@ def validate(
     from reports.validation_view import print_validation
     from traincast import forecasts
 
-    record = result_of(ResultKind.VALIDATION, to_json(forecasts.validate(rows, profile, stack)))
+    with progress_bar("forecasting rows", quiet=quiet, counted=False):
+        found = forecasts.validate(rows, profile, stack)
+    record = result_of(ResultKind.VALIDATION, to_json(found))
     if json is not None:
         write(as_json(record), json)
     if tables:

@@ -69,6 +69,23 @@ def test_arguments_that_only_a_run_would_tell_are_refused_by_line() -> None:
         read_script(text, "train.sh", {})
 
 
+def test_a_condition_that_cannot_be_followed_names_its_variables_and_lines() -> None:
+    text = "A=1\nN=$(nodes)\nif [ $N -gt $M ]; then\n  A=2\n  python train.py --tp 8\nfi\n"
+    with pytest.raises(InputError) as caught:
+        read_script(text, "train.sh", {})
+    message = str(caught.value)
+    assert (
+        "train.sh: line 3: an if, which asks for $N of line 2 and $M, whose arguments in line 5 "
+        "only a run of the script can tell"
+    ) in message
+    assert "--set N=VALUE --set M=VALUE, or give the arguments" in message
+
+
+def test_the_line_that_a_value_is_lost_in_is_known() -> None:
+    text = "A=1\nB=$(x)\nif [ -f x ]; then\n  A=2\n  B=3\nfi\nC=$(x)\nC=3\npython t.py --tp $A"
+    assert read_script(text, "train.sh", {}).commands[0].lost == {"A": 4, "B": 5}
+
+
 @pytest.mark.parametrize(
     "line",
     [
