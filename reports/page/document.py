@@ -9,6 +9,7 @@ from reports.charts import Figure
 from reports.page.sections import sections_of_result
 from reports.page.summary import Digest, summary_of
 from reports.page.titles import subject_of, title_of
+from reports.quantities import plain
 from reports.report_figures import figures_of_result
 from reports.result_files import ResultFile, ResultKind
 from reports.section import Section
@@ -56,7 +57,7 @@ def document_of(
     """Return the report of results, in their order; the title is by default the first one's."""
     words = words_in(language)
     return Document(
-        title=title or title_of(files[0], words),
+        title=plain(title) or title_of(files[0], words),
         language=language,
         summary=summary_of(files, words),
         parts=tuple(_part(number, file, words) for number, file in enumerate(files, start=1)),
@@ -68,7 +69,7 @@ def _part(number: int, file: ResultFile, words: Words) -> Part:
     return Part(
         name=f"{file.kind.value.replace('_', '-')}-{number}",
         title=words("{kind}: {title}", kind=kind, title=subject_of(file)),
-        source=str(file.path),
+        source=plain(str(file.path)),
         sections=sections_of_result(file.result, words),
         figures=figures_of_result(file.result, words),
     )

@@ -56,7 +56,12 @@ def calibrated(files: Sequence[ResultFile], words: Words) -> Iterator[Said]:
 def validated(files: Sequence[ResultFile], words: Words) -> Iterator[Said]:
     """Say where the intervals come from; a forecast that says nothing is not validated."""
     for provenance in _distinct(files):
-        if provenance.validation:
+        if "assumed:" in provenance.validation:
+            text = words(
+                "The 80 % interval of step times is not measured: {source}.",
+                source=provenance.validation,
+            )
+        elif provenance.validation:
             text = words(
                 "The 80 % interval of step times is taken from measured runs: {source}.",
                 source=provenance.validation,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 
+from reports.page.sections.forecasts import layout_words
 from reports.page.topics import Said, Topic
-from reports.quantities import number, percent, seconds
+from reports.quantities import number, percent, seconds, signed_percent
 from reports.report_figures.labels import CATEGORIES, named
 from reports.result_files.calibration import CalibrationFile
 from reports.result_files.explain import ExplainFile
@@ -16,11 +18,10 @@ from reports.result_files.step import StepFile
 from reports.result_files.sweep import CompareFile, RowFacts, SweepFile
 from reports.result_files.trace_comparison import TraceComparisonFile
 from reports.result_files.validation import ValidationFile
+from reports.step_view import CLOSE_TO_FULL
 from reports.words import Words
 from simulator.units import GIB
 
-CLOSE_TO_FULL = 0.94
-"""Share of the memory above which a layout is called tight: that of the planner's own limit."""
 _LEVERS = 3
 _CLASSES = 3
 
@@ -34,8 +35,9 @@ def of_step(step: StepFile, words: Words) -> Iterator[Said]:
     yield (
         Topic.PICK,
         words(
-            "{model} on {gpus}: a step takes {step}, between {low} and {high} with 80 % certainty; "
-            "{tokens} tokens/s at an MFU of {mfu}.",
+            "{model} on {gpus} as the scenario lays it out ({layout}): a step takes {step}, "
+            "between {low} and {high} with 80 % certainty; {tokens} tokens/s at an MFU of {mfu}.",
+            layout=layout_words(step.layout),
             model=step.model.name,
             gpus=_gpus(step.cluster),
             step=seconds(facts.step_time_s),
@@ -59,9 +61,13 @@ def of_step(step: StepFile, words: Words) -> Iterator[Said]:
             bubble=percent(facts.bubble_s / facts.step_time_s),
         ),
     )
-    peak = max(stage.reserved for stage in memory.stages)
+    rooms = memory.stage_capacity_bytes or (memory.capacity_bytes,) * len(memory.stages)
+    peak, capacity = max(
+        ((s.reserved, room) for s, room in zip(memory.stages, rooms, strict=True)),
+        key=lambda pair: pair[0] / pair[1],
+    )
     if memory.fits:
-        yield Topic.RISK, _memory(peak, memory.capacity_bytes, words)
+        yield Topic.RISK, _memory(peak, capacity, words)
     else:
         yield (
             Topic.RISK,
@@ -69,7 +75,7 @@ def of_step(step: StepFile, words: Words) -> Iterator[Said]:
                 "It does not fit: the fullest rank needs {peak} GiB of {capacity} GiB, or more "
                 "host memory than there is.",
                 peak=number(peak / GIB),
-                capacity=number(memory.capacity_bytes / GIB),
+                capacity=number(capacity / GIB),
             ),
         )
     for cause in step.network.causes:
@@ -100,7 +106,7 @@ def of_plan(plan: PlanFile, words: Words) -> Iterator[Said]:
             "80 % certainty; {tokens} tokens/s at an MFU of {mfu}.",
             model=plan.model.name,
             gpus=_gpus(plan.cluster, best.accelerators),
-            layout=best.name,
+            layout=best.full_name,
             step=seconds(best.step_time_s),
             low=seconds(best.low),
             high=seconds(best.high),
@@ -122,13 +128,18 @@ def of_plan(plan: PlanFile, words: Words) -> Iterator[Said]:
         yield (
             Topic.RISK,
             words(
-                "Over the uncertainty of the constants it is the best with a probability of "
-                "{chance}; choosing it costs {regret} on average.",
+                "Over the uncertainty of the constants it is, of the {compared} layouts compared, "
+                "the best with a probability of {chance}; choosing it costs {regret} on average.",
+                compared=plan.drawn.compared if plan.drawn is not None else len(plan.layouts),
                 chance=percent(best.chance.best),
                 regret=percent(best.chance.regret),
             ),
         )
-    yield Topic.RISK, _memory(best.peak_memory_bytes, plan.memory_capacity_bytes, words)
+    if len(plan.cluster.parts) > 1:
+        size = number(best.peak_memory_bytes / GIB)
+        yield Topic.RISK, words("Memory: {peak} GiB are reserved on the fullest stage.", peak=size)
+    else:
+        yield Topic.RISK, _memory(best.peak_memory_bytes, plan.memory_capacity_bytes, words)
     if plan.whole_run is not None:
         yield from _whole_run(plan.whole_run, words)
 
@@ -223,8 +234,8 @@ def _whole_run(run: RunPlanFacts, words: Words) -> Iterator[Said]:
         yield (
             Topic.RISK,
             words(
-                "{count} failures that stop the job are expected ({low} to {high}); spare nodes: "
-                "{spares} are held, {best} would be cheapest.",
+                "{count} failures stop the job in the middle case ({low} to {high} in 80 of 100); "
+                "spare nodes: {spares} are held, {best} would be cheapest.",
                 count=number(run.failures.count.p50, 2),
                 low=number(run.failures.count.p10, 2),
                 high=number(run.failures.count.p90, 2),
@@ -323,7 +334,7 @@ def of_calibration(found: CalibrationFile, words: Words) -> Iterator[Said]:
                 "{profile}: {count} measured points, forecast with a median error of {median}.",
                 profile=found.profile,
                 count=len(compared),
-                median=percent(sorted(compared)[len(compared) // 2]),
+                median=percent(median(compared)),
             ),
         )
 
@@ -337,7 +348,7 @@ def of_trace(found: TraceComparisonFile, words: Words) -> Iterator[Said]:
             "A measured step takes {measured}, its forecast {simulated} ({off}).",
             measured=seconds(found.measured_step_s),
             simulated=seconds(found.simulated_step_s),
-            off=f"{off:+.1%}",
+            off=signed_percent(off),
         ),
     )
     for sentence in found.sentences[:_CLASSES]:
@@ -364,7 +375,7 @@ def _run(run: RunFacts | None, words: Words) -> Iterator[Said]:
         ),
     )
     if run.cost is None:
-        yield Topic.PICK, words("No price is known, so none is given.")
+        yield Topic.PICK, words("The profile names no price for these hours.")
     else:
         cost = number(run.cost)
         yield Topic.PICK, words("That costs {cost} {currency}.", cost=cost, currency=run.currency)

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrate.point_words import pair_words
 from reports.charts import Chart, Figure, HeatMap, Histogram, Part, Series, Stacks
-from reports.quantities import percent
+from reports.quantities import signed_percent
 from reports.report_figures.labels import CATEGORIES, named
 from reports.result_files.calibration import CalibrationFile, CheckedColumns, RatedColumns
 from reports.result_files.trace_comparison import TraceComparisonFile
@@ -53,7 +53,7 @@ def _scatter(rows: list[ValidatedRow], label: str) -> Series:
         line=False,
         x=tuple(row.measured or 0.0 for row in rows),
         y=tuple(row.predicted or 0.0 for row in rows),
-        texts=tuple(f"{row.id}: {percent(row.signed_error or 0.0)}" for row in rows),
+        texts=tuple(f"{row.id}: {signed_percent(row.signed_error or 0.0)}" for row in rows),
     )
 
 

@@ -18,12 +18,20 @@ def of_sweep(found: SweepFile, words: Words) -> Iterator[Figure]:
     """Yield the charts of a sweep, a line for each value of the other keys."""
     lines: dict[str, list[RowFacts]] = {}
     first = found.keys[0] if found.keys else ""
+    moves = _moves(found, first)
     for row in found.rows:
         others = [f"{key.rpartition('.')[2]} {row.values.get(key)}" for key in found.keys[1:]]
-        if not _numeric([each.values.get(first) for each in found.rows]):
-            others.insert(0, str(row.values.get(first)))
+        if not moves:
+            others.insert(0, f"{first.rpartition('.')[2]} {row.values.get(first)}")
         lines.setdefault(plain(", ".join(others)), []).append(row)
     yield from _charts(lines, words)
+
+
+def _moves(found: SweepFile, key: str) -> bool:
+    """Return whether a key makes the cluster larger or smaller: then it is the x axis."""
+    values = [row.values.get(key) for row in found.rows]
+    sizes = {row.accelerators for row in found.rows}
+    return _numeric(values) and len(sizes) > 1 and len(set(map(str, values))) == len(sizes)
 
 
 def of_comparison(found: CompareFile, words: Words) -> Iterator[Figure]:

@@ -158,7 +158,10 @@ def roofline(step: StepFile, words: Words) -> Iterator[Figure]:
         return
     shown = sorted(shown, key=lambda use: -use.seconds)[:_MOST_OPERATORS]
     bandwidth = peaks.memory_bandwidth_bytes_per_second
-    peak = step.step.dense_peak_flops_per_second
+    # In a mixed cluster the step's own peak is a mean; this is that of the busiest stage's machine.
+    peak = peaks.matmul_flops_per_second.get(
+        step.job.precision, step.step.dense_peak_flops_per_second
+    )
     ridge = peak / bandwidth
     low = min(ridge, *(use.flops / use.bytes for use in shown)) / _DECADE
     high = max(ridge, *(use.flops / use.bytes for use in shown)) * _DECADE

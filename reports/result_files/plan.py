@@ -28,6 +28,16 @@ class ChanceFacts(ResultRecord):
     """10th and 90th percentile of its step time, seconds."""
 
 
+def full_name(name: str, layout: Layout) -> str:
+    """Return a layout in words with the layers of each chunk, where they are not even.
+
+    >>> full_name("tp8 pp2", {"layers_per_stage": [3, 1]})
+    'tp8 pp2, layers 3 1'
+    """
+    layers = layout.get("layers_per_stage")
+    return f"{name}, layers {' '.join(map(str, layers))}" if layers else name
+
+
 class PlannedFacts(ResultRecord):
     """One layout of the answer."""
 
@@ -55,6 +65,11 @@ class PlannedFacts(ResultRecord):
     cost: float | None = None
     energy_j: float | None = None
     chance: ChanceFacts | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The layout in words, uneven layers included."""
+        return full_name(self.name, self.layout)
 
 
 class SearchedFacts(ResultRecord):

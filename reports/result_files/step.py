@@ -17,6 +17,9 @@ from reports.result_files.parts import (
     StageSeconds,
 )
 
+_MOST_STAGES = 65_536
+"""Stages that a timeline may have, many times those of any pipeline: each is a row of a figure."""
+
 
 class StepFacts(ResultRecord):
     """The step in numbers."""
@@ -67,7 +70,7 @@ class MemoryFacts(ResultRecord):
     stage_capacity_bytes: tuple[float, ...] = ()
     """Of each stage, in a mixed cluster; else empty."""
     fits: bool
-    stages: tuple[StageMemoryUse, ...]
+    stages: tuple[StageMemoryUse, ...] = Field(min_length=1)
 
 
 class LinkLoad(Columns):
@@ -167,6 +170,12 @@ class Timeline(Columns):
 
     def _columns(self) -> dict[str, Sized]:
         return {name: value for name, value in self if name not in ("streams", "names")}
+
+    @model_validator(mode="after")
+    def _has_few_stages(self) -> Self:
+        if any(not 0 <= stage < _MOST_STAGES for stage in self.stage):
+            raise ValueError(f"stage must be 0 to {_MOST_STAGES - 1}")
+        return self
 
     @model_validator(mode="after")
     def _has_its_words(self) -> Self:

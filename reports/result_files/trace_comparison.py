@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from reports.result_files.parts import Result, ResultRecord
 
 
@@ -37,7 +39,7 @@ class TraceComparisonFile(Result):
     steps: int
     """Steps in the traces."""
     simulated_step_s: float
-    measured_step_s: float
+    measured_step_s: float = Field(gt=0)
     classes: tuple[ClassFacts, ...]
     """The largest difference first."""
     stage: int | None = None

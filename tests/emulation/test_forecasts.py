@@ -24,7 +24,7 @@ from tests.emulation.machines import (
 
 STEPS = 7 + 5
 """On two hosts and on four."""
-STEP_MEDIAN = 0.04
+STEP_MEDIAN = 0.05
 """Which each complete run so far has held; the worst step, asked to be within 10 %, is asserted at
 `STEP_WORST`. docs/background/calibration.md has what was measured, and what keeps it from 10 %."""
 COLLECTIVE_MEDIAN = 0.05

@@ -66,6 +66,13 @@ def report(
     from reports.result_files import load_results
     from reports.words import Language
 
+    if tables is not None and table_format is TableFormat.PARQUET:
+        from traincast.sweeps import check_parquet
+
+        check_parquet("--table-format")
+    for key, folder in (("--figures", figures), ("--tables", tables)):
+        if folder is not None:
+            _make(Path(folder), key)
     with progress_bar("reading and writing", quiet=quiet, counted=False):
         document = document_of(load_results(results), Language(lang.value), title)
         if out is not None:
@@ -98,7 +105,6 @@ def _write_figures(
     from reports.drawing import save_figure
     from reports.page.html import figure_id
 
-    _make(folder, "--figures")
     named = [
         (folder / f"{figure_id(part.name, number, figure)}.{form}", figure)
         for part in document.parts
@@ -114,11 +120,8 @@ def _write_figures(
 
 def _write_tables(document: Document, folder: Path, form: TableFormat) -> list[str]:
     from reports.page.tables import table_frames
-    from traincast.sweeps import check_parquet, parquet_bytes
+    from traincast.sweeps import parquet_bytes
 
-    if form is TableFormat.PARQUET:
-        check_parquet("--table-format")
-    _make(folder, "--tables")
     written = []
     for name, frame in table_frames(document):
         path = str(folder / f"{name}.{form}")

@@ -49,6 +49,7 @@ def _forecasts(rows: Sequence[RowFacts], words: Words) -> Iterator[Column]:
         (words("days"), [row.days for row in rows]),
         (words("cost"), [row.cost for row in rows]),
         (words("days with failures"), [row.run_days_p50 for row in rows]),
+        (words("cost with failures"), [row.run_cost for row in rows]),
     ):
         if any(value is not None for value in values):
             yield figures(title, list(map(_maybe, values)))
@@ -140,9 +141,9 @@ def _title(title: str, profile: str, words: Words) -> str:
 def trace(found: TraceComparisonFile, words: Words) -> Iterator[Section]:
     """Yield the differences by class of operators."""
     classes = found.classes
-    differences = [(c.simulated_s or 0.0) - (c.measured_s or 0.0) for c in classes]
+    differences = [(c.measured_s or 0.0) - (c.simulated_s or 0.0) for c in classes]
     yield Section(
-        title=words("Forecast less measured, by class"),
+        title=words("Measured less forecast, by class"),
         text=found.notes,
         columns=(
             text_column(words("class"), [named(CATEGORIES, c.name, words) for c in classes]),

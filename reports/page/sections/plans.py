@@ -29,7 +29,7 @@ def layouts(found: PlanFile, words: Words) -> Iterator[Section]:
         return
     columns = [
         figures("#", [str(row.rank) for row in rows]),
-        text_column(words("layout"), [row.name for row in rows]),
+        text_column(words("layout"), [row.full_name for row in rows]),
         figures(words("step, s"), [number(row.step_time_s) for row in rows]),
         figures(words("80 % interval"), [f"{number(r.low)} - {number(r.high)}" for r in rows]),
         figures(words("Tokens/s"), [f"{row.tokens_per_s:,.0f}" for row in rows]),
@@ -197,8 +197,9 @@ def _run(found: RunPlanFacts, words: Words) -> Iterator[Section]:
     if found.cost is not None:
         rows.append((f"{words('Cost')}, {found.currency}", _three(found.cost)))
     if found.energy is not None:
-        energy = found.energy.site_j or found.energy.machines_j
-        rows.append((words("Energy, MWh"), _three(energy, 1 / JOULES_PER_MWH)))
+        site, machines = found.energy.site_j, found.energy.machines_j
+        label = "Energy of the machines, MWh" if site is None else "Energy with cooling, MWh"
+        rows.append((words(label), _three(site or machines, 1 / JOULES_PER_MWH)))
         if found.energy.co2_kg is not None:
             rows.append((words("CO2, t"), _three(found.energy.co2_kg, 1e-3)))
     if found.checkpoint is not None:

@@ -64,7 +64,7 @@ def test_a_timeline_shows_what_a_stage_computes_and_no_transfers() -> None:
 
 def test_memory_holds_to_the_end_of_the_step() -> None:
     curve = MemoryCurve(stage=0, time_s=(0.0, 4.0), allocated_bytes=(1.0 * GIB, 3.0 * GIB))
-    memory = MemoryFacts(capacity_bytes=80.0 * GIB, fits=True, stages=())
+    memory = MemoryFacts.model_construct(capacity_bytes=80.0 * GIB)
     drawn = only(step.memory_over_time(_step(memory_curves=(curve,), memory=memory), english))
     series: Series = drawn.series[0]
     assert (series.x, series.y, series.steps) == ((0.0, 4.0, 10.0), (1.0, 3.0, 3.0), True)
@@ -76,7 +76,7 @@ def test_of_many_stages_the_fullest_is_among_those_that_are_drawn() -> None:
         MemoryCurve(stage=n, time_s=(0.0,), allocated_bytes=(GIB * (9.0 if n == 33 else 1.0),))
         for n in range(64)
     )
-    memory = MemoryFacts(capacity_bytes=80.0 * GIB, fits=True, stages=())
+    memory = MemoryFacts.model_construct(capacity_bytes=80.0 * GIB)
     drawn = only(step.memory_over_time(_step(memory_curves=curves, memory=memory), english))
     stages = {series.group for series in drawn.series}
     assert len(stages) <= 8

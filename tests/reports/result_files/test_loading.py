@@ -110,6 +110,8 @@ def test_what_is_far_too_large_is_not_read(tmp_path: Path) -> None:
         (lambda step: step["timeline"]["stage"].append(0), "columns must be equally long"),
         (lambda step: step["timeline"]["name"].__setitem__(0, 99), "must be places in streams"),
         (lambda step: step["memory_curves"][0]["time_s"].pop(), "columns must be equally long"),
+        (lambda step: step["timeline"]["stage"].__setitem__(0, 10**9), "stage must be 0 to 65535"),
+        (lambda step: step["memory"]["stages"].clear(), "must have at least 1 entry"),
     ],
 )
 def test_columns_that_do_not_belong_together_are_refused(

@@ -28,19 +28,26 @@ _TP = """[id='{"key":"layout.tp","type":"field"}']"""
 def served(folder: Path) -> Iterator[int]:
     """Give the port of a page that saves to `folder`."""
     command = [sys.executable, "-m", "traincast", "serve", "--no-browser", "--port", "0"]
+    # Where tests run in the background of a script, Ctrl-C is ignored, and would be in the server.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [*command, "--folder", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+    signal.signal(signal.SIGINT, before)
     assert process.stdout is not None
     try:
         address = process.stdout.readline().split()[0]
         yield int(address.rstrip("/").rpartition(":")[2])
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=_SECONDS)
+        try:
+            _, errors = process.communicate(timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
 
 
