@@ -18,7 +18,8 @@ def test_a_report_of_a_step_holds_its_summary_sections_and_figures() -> None:
             "The pick",
             (
                 "tiny on 16 x H100 as the scenario lays it out (tp 8, dp 2): a step takes 10.00 s, "
-                "between 9.000 s and 12.00 s with 80 % certainty; 819 tokens/s at an MFU of 40.0 %.",
+                "between 9.000 s and 12.00 s with 80 % certainty; 819 tokens/s at an MFU of "
+                "40.0 %.",
             ),
         ),
         (
