@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.quantities import number, percent, plain
-from reports.topology_figure import BoxKind, Line, Picture, topology_pictures
+from reports.drawing import label_text
+from reports.palette import BOXES, utilised
+from reports.quantities import number, percent
+from reports.topology_figure import Line, Picture, topology_pictures
 from simulator.errors import InputError, Problem
 from simulator.topology.graph import FloatArray
 from simulator.topology.topology import Topology
@@ -19,14 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SUFFIXES = (".png", ".svg")
-_COLOURS = {
-    BoxKind.UNIT: "#77aadd",
-    BoxKind.ACCELERATOR: "#99ddff",
-    BoxKind.NIC: "#eedd88",
-    BoxKind.SWITCH: "#ee8866",
-    BoxKind.HOST: "#dddddd",
-}
-"""Paul Tol's "light" scheme, which colour-blind readers can tell apart."""
 _WIDTH, _ROW, _DPI = 10.0, 1.1, 110
 _THIN, _THICK = 0.4, 4.0
 """Points of the narrowest and the widest line."""
@@ -86,7 +80,7 @@ def _legend(topology: Topology, utilisation: FloatArray) -> str:
     return (
         "Lines from blue (idle) to red (full over the whole step), by the fullest link of each; "
         "grey: not counted.\n"
-        f"Fullest: {_text(topology.link_name(fullest))}, {percent(utilisation[fullest])}"
+        f"Fullest: {label_text(topology.link_name(fullest))}, {percent(utilisation[fullest])}"
     )
 
 
@@ -103,9 +97,9 @@ def _draw(axes: Axes, picture: Picture) -> None:
             va="center",
             fontsize="xx-small",
             zorder=3,
-            bbox={"boxstyle": "round,pad=0.3", "facecolor": _COLOURS[box.kind], "linewidth": 0.4},
+            bbox={"boxstyle": "round,pad=0.3", "facecolor": BOXES[box.kind], "linewidth": 0.4},
         )
-    axes.set_title(_text(picture.title), fontsize="small", loc="left")
+    axes.set_title(label_text(picture.title), fontsize="small", loc="left")
     axes.set_xlim(-0.05, 1.05)
     heights: Sequence[float] = [box.y for box in picture.boxes]
     axes.set_ylim(min(heights) - 0.5, max(heights) + 0.5)
@@ -119,7 +113,7 @@ def _draw_line(axes: Axes, picture: Picture, line: Line, widest: float, *, label
     axes.plot(
         [one.x, other.x],
         [one.y, other.y],
-        color=_colour(line.utilisation),
+        color=utilised(line.utilisation),
         linewidth=_THIN + share * crowd * (_THICK - _THIN),
         zorder=1,
         solid_capstyle="butt",
@@ -146,24 +140,11 @@ def _draw_line(axes: Axes, picture: Picture, line: Line, widest: float, *, label
         )
 
 
-def _colour(utilisation: float | None) -> str | tuple[float, float, float]:
-    """Return grey where it is not known; else from blue (idle) to red (full)."""
-    if utilisation is None:
-        return "#888888"
-    full = min(1.0, max(0.0, utilisation))
-    return (0.27 + 0.66 * full, 0.47 - 0.07 * full, 0.67 - 0.27 * full)
-
-
 def _short(label: str) -> str:
     """Return a name that fits on a box: its end is what tells it from others.
 
     >>> _short("pcie-0000:1a:00.0 x 2")
     '…0:1a:00.0 x 2'
     """
-    label = _text(label)
+    label = label_text(label)
     return label if len(label) <= _LONG else f"…{label[1 - _LONG :]}"
-
-
-def _text(text: str) -> str:
-    """Return text in which matplotlib sees no formula, whatever signs are in it."""
-    return plain(text).replace("$", r"\$")

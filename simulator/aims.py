@@ -14,7 +14,7 @@ ChangeValue = bool | int | float | str
 DEFAULT_DRAWS = 64
 DEFAULT_CONTENDERS = 5
 MAX_DRAWS = 10_000
-"""Every draw estimates every contender again; quantiles of that many move by about 1 %."""
+"""Every draw estimates every contender again."""
 MAX_CHANGES = 100
 """Changes of a scenario that `explain` tries: each plans the whole space again, so that a
 thousand take minutes."""

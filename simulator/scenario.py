@@ -44,7 +44,7 @@ DEFAULT_TOP = 10
 DEFAULT_SIMULATED = 3
 MAX_ACCELERATORS = 10**6
 MAX_PARTS = 64
-"""Kinds of machine in one cluster; every pair of them is compared, so that 2,000 take 15 s."""
+"""Kinds of machine in one cluster, many more than one has; 2,000 took 15 s to read."""
 _Size = Annotated[int, Field(ge=1, le=1024)]
 _GroupAxis = Literal[
     Axis.TENSOR, Axis.CONTEXT, Axis.DATA, Axis.EXPERT, Axis.EXPERT_TENSOR, Axis.EXPERT_DATA

@@ -4,54 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from reports.result_files.parts import Layout, Result, ResultRecord
+from planner.sweep.row import Outcome, Row
+from reports.result_files.parts import Result, ResultRecord
 
 
-class RowFacts(ResultRecord):
+class RowFacts(Row):
     """One forecast (docs/reference/sweep-rows.md); quantities that there are none of are None."""
 
-    outcome: str
-    reason: str = ""
-    method: str = ""
-    model: str = ""
-    profile: str = ""
-    stack: str = ""
-    precision: str = ""
-    accelerators: int = 0
-    global_batch_size: int = 0
-    seq_length: int = 0
-    layout: str = ""
-    axes: Layout = Field(default_factory=dict)
-    step_time_s: float | None = None
-    low_s: float | None = None
-    high_s: float | None = None
-    tokens_per_s: float | None = None
-    tokens_per_s_per_accelerator: float | None = None
-    mfu: float | None = None
-    peak_memory_bytes: float | None = None
-    memory_capacity_bytes: float | None = None
-    exposed_communication_s: float | None = None
-    bubble_s: float | None = None
-    bottleneck: str = ""
-    days: float | None = None
-    days_low: float | None = None
-    days_high: float | None = None
-    accelerator_hours: float | None = None
-    cost: float | None = None
-    currency: str = ""
-    run_days_p10: float | None = None
-    run_days_p50: float | None = None
-    run_days_p90: float | None = None
-    run_goodput: float | None = None
-    run_cost: float | None = None
-    warnings: tuple[str, ...] = ()
+    model_config = ConfigDict(extra="ignore")
 
     @property
     def runs(self) -> bool:
         """Whether there is a forecast of a step that fits."""
-        return self.outcome == "ok" and self.step_time_s is not None
+        return self.outcome is Outcome.OK and self.step_time_s is not None
 
 
 class SweepRow(RowFacts):

@@ -16,8 +16,9 @@ from reports.section import NONE, Section, facts_section, figures
 from reports.section import words as text_column
 from reports.table import Column
 from reports.words import Words
-from simulator.units import GIB, JOULES_PER_MWH, TERA
+from simulator.units import GIB, JOULES_PER_MWH, SECONDS_PER_HOUR, TERA
 
+_PERCENT, _KG_PER_TONNE, _HOURS = 100.0, 1000.0, 1 / SECONDS_PER_HOUR
 _ROUNDING = 1e-12
 """Seconds below which a difference is that of two equal times."""
 
@@ -191,7 +192,7 @@ def _run(found: RunPlanFacts, words: Words) -> Iterator[Section]:
         (words("Accelerators"), f"{found.accelerators:,}"),
         (words("Days without failures"), number(found.ideal.days)),
         (words("Days (p10, p50, p90)"), _three(found.days)),
-        (words("Goodput (p10, p50, p90)"), _three(found.goodput, 100.0) + " %"),
+        (words("Goodput (p10, p50, p90)"), _three(found.goodput, _PERCENT) + " %"),
         (words("GPU-hours (p10, p50, p90)"), _three(found.accelerator_hours)),
     ]
     if found.cost is not None:
@@ -201,7 +202,7 @@ def _run(found: RunPlanFacts, words: Words) -> Iterator[Section]:
         label = "Energy of the machines, MWh" if site is None else "Energy with cooling, MWh"
         rows.append((words(label), _three(site or machines, 1 / JOULES_PER_MWH)))
         if found.energy.co2_kg is not None:
-            rows.append((words("CO2, t"), _three(found.energy.co2_kg, 1e-3)))
+            rows.append((words("CO2, t"), _three(found.energy.co2_kg, 1 / _KG_PER_TONNE)))
     if found.checkpoint is not None:
         point = found.checkpoint
         size = number(point.bytes / TERA)
@@ -213,7 +214,10 @@ def _run(found: RunPlanFacts, words: Words) -> Iterator[Section]:
     if found.failures is not None:
         rows += [
             (words("Failures (p10, p50, p90)"), _three(found.failures.count)),
-            (words("Mean time between failures, h"), _three(found.failures.mtbf_s, 1 / 3600.0)),
+            (
+                words("Mean time between failures, h"),
+                _three(found.failures.mtbf_s, 1 / SECONDS_PER_HOUR),
+            ),
         ]
     yield facts_section(words("The whole run in numbers"), rows)
     causes = sorted(found.wall_shares.items(), key=lambda item: -item[1])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.sweep.row import Outcome
 from reports.report_figures import rows
 from reports.result_files.sweep import ComparedRow, CompareFile, SweepFile, SweepRow
 from reports.words import english
 from tests.reports.small_figures import partly
 
 _FORECAST: dict[str, Any] = {
-    "outcome": "ok",
+    "outcome": Outcome.OK,
     "step_time_s": 10.0,
     "low_s": 8.0,
     "high_s": 20.0,
@@ -41,7 +42,7 @@ def test_a_sweep_has_a_line_for_each_value_of_the_second_key() -> None:
 
 
 def test_what_cannot_run_is_not_drawn() -> None:
-    failed = _swept(1, 64, outcome="infeasible", step_time_s=None, mfu=None)
+    failed = _swept(1, 64, outcome=Outcome.NO_FIT, step_time_s=None, mfu=None)
     found = partly(SweepFile, keys=("cluster.nodes",), rows=(failed,))
     assert list(rows.of_sweep(found, english)) == []
 
