@@ -7,8 +7,8 @@ from planner.passes import Passes
 from simulator.api import Forecaster
 from simulator.cost.step_costs import OVER_CHUNKS
 from simulator.parallel.layout import DataParallel, ParallelLayout, Placement
-from simulator.parallel.program import StepProgram
-from simulator.parallel.segments import WHOLE_CHUNK, Chunk
+from simulator.parallel.program import PassProgram, StepProgram
+from simulator.parallel.segments import WHOLE_CHUNK, Chunk, Section
 from simulator.schedule.profile import splits_backward
 from simulator.schedule.registry import schedule_options
 from simulator.schedule.shape import graph_shape
@@ -39,31 +39,32 @@ def quick_bound(forecaster: Forecaster, layout: ParallelLayout) -> float:
     """
     if forecaster.mixed is not None:
         return mixed_bound(forecaster, layout) * (1 - ROUNDING)
-    program, shape = forecaster.program(layout), layout.pipeline
-    goes_round = shape.placement is Placement.LOOP and not _splits(program)
-    distinct = {id(chunk): chunk for chunk in program.chunks}
-    seconds = {i: _least_work(forecaster, program, chunk) for i, chunk in distinct.items()}
-    work = [seconds[id(chunk)] for chunk in program.chunks]
+    program, shape = forecaster.passes(layout), layout.pipeline
+    splits, sections = _splits(program), program.sections
+    seconds = [_least_work(forecaster, program, each, splits) for each in sections.distinct]
+    rounds = program.micro_batches * shape.way / shape.places
+    goes_round = shape.placement is Placement.LOOP and not splits
     found = before = 0.0
-    for stage in range(shape.pp):
-        own = sum([work[place] for place in shape.places_of(stage)])
-        found = max(found, before + own * program.micro_batches * shape.way / shape.places)
-        before += work[stage] if goes_round else 0.0
+    for first, last, places in sections.runs:
+        more = seconds[places[0]] if goes_round else 0.0
+        before += more * (last - first)
+        found = max(found, before + rounds * sum([seconds[number] for number in places]))
+        before += more
     return found * (1 - ROUNDING)
 
 
-def _least_work(forecaster: Forecaster, program: StepProgram, chunk: Chunk) -> float:
-    """Return seconds of both passes over a chunk, however the backward pass is run."""
-    forward, backward = forecaster.costs.segment(program, chunk.whole)
-    back = backward.seconds
-    if _splits(program):
-        back = min(
-            back, sum(c.seconds for c in forecaster.costs.split_segment(program, chunk.whole))
-        )
-    return forward.seconds + back
+def _least_work(
+    forecaster: Forecaster, program: PassProgram, section: Section, splits: bool
+) -> float:
+    """Return seconds of both passes over a section, however the backward pass is run."""
+    forward, backward = forecaster.costs.seconds(program, section)
+    if splits:
+        halves = forecaster.costs.split_segment(program, section)
+        backward = min(backward, sum(half.seconds for half in halves))
+    return forward + backward
 
 
-def _splits(program: StepProgram) -> bool:
+def _splits(program: PassProgram) -> bool:
     """Whether a schedule puts weight gradients off."""
     layout = program.layout
     sizes = (layout.effective_schedule, layout.pp, layout.vpp, program.micro_batches)

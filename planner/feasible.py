@@ -5,9 +5,12 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
-from planner.axes import AXES, Choice
-from planner.space import Branch, Space, plain_fields
+from planner.axes import Choice
+from planner.crew import hands
+from planner.division import Fit, Path, by_size, divided, families
+from planner.space import Branch, Space
 from simulator.api import Forecaster
 from simulator.parallel.layout import (
     ContextExchange,
@@ -19,137 +22,66 @@ from simulator.parallel.layout import (
 
 LayoutKey = tuple[float, ...]
 
+_SHARED = 5_000
+"""Legal layouts from which on processes share a division; starting one takes 0.05 s."""
 _RECOMPUTE = list(Recompute)
 _SCHEDULES = list(ScheduleName)
 _EXCHANGES = list(ContextExchange)
 _MODULES = list(RecomputeModule)
-_SIZES = AXES.index(("micro_batch_size",))
-"""The axis of micro-batch sizes."""
-_STATES = AXES.index(("zero_stage",)) + 1
-"""The first axis behind all that decide weights, gradients and states; of the last one, what of the
-optimizer is on the host decides them too."""
-_Path = tuple[int, ...]
-"""Which choices behind the micro-batch size lead to a branch, by their ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feasible:
     """Legal layouts divided by the memory that they need."""
 
-    fitting: tuple[ParallelLayout, ...]
+    fits: tuple[Fit, ...]
     too_large: int
     """Layouts that need more than the limit."""
     nearest: tuple[ParallelLayout, ...]
     """Where nothing fits: the layouts that need least, smallest first."""
     balanced: int = 0
-    """Of those that fit, so many are legal ones of a mixed cluster with other layers a stage."""
+    """Of those that fit, the last so many are legal ones of a mixed cluster with other layers a
+    stage."""
+
+    @property
+    def fitting(self) -> tuple[ParallelLayout, ...]:
+        """The layouts that fit."""
+        return tuple(fit.layout for fit in self.fits)
 
 
-def divide_by_memory(forecaster: Forecaster, space: Space, limit: float, keep: int) -> Feasible:
+def divide_by_memory(
+    forecaster: Forecaster, space: Space, limit: float, keep: int, *, processes: int | None = None
+) -> Feasible:
     """Return which layouts of a space need at most `limit` bytes; if none does, the `keep` nearest.
 
     Memory never falls when the micro-batch grows and all else stays, so that in each family of
     layouts that differ in nothing else the first that is too large settles those above it. What the
     states alone make too large is settled with all that is chosen behind them.
+
+    `processes` share the work, None for as many as pay; the answer is the same with any number.
     """
-    division = _Division(forecaster, limit)
-    for fields, sizes in _families(space):
-        division.divide(fields, sizes)
-    fitting = tuple(division.fitting)
+    if processes is None:
+        processes = hands() if space.legal >= _SHARED else 1
+    fits = tuple(divided(forecaster, space, limit, processes))
     return Feasible(
-        fitting=fitting,
-        too_large=space.legal - len(fitting),
-        nearest=() if fitting else _nearest(forecaster, _smallest(space), keep),
+        fits=fits,
+        too_large=space.legal - len(fits),
+        nearest=() if fits else _nearest(forecaster, _smallest(space), keep),
     )
-
-
-class _Division:
-    """Owns what one division has found."""
-
-    def __init__(self, forecaster: Forecaster, limit: float) -> None:
-        self.forecaster, self.limit = forecaster, limit
-        self.fitting: list[ParallelLayout] = []
-        self.too_large: set[_Path] = set()
-
-    def divide(self, fields: Choice, sizes: Branch) -> None:
-        """Divide the layouts of families that are equal in `fields`, the smallest first."""
-        self.too_large.clear()
-        for choice, behind in _by_size(sizes):
-            self._walk(_SIZES + 1, fields | choice, behind, ())
-
-    def _walk(self, axis: int, fields: Choice, branch: Branch, path: _Path) -> None:
-        """Settle what is open in a branch whose states fit."""
-        last = axis == len(AXES) - 1
-        for choice, behind in branch.open:
-            here = (*path, id(choice))
-            if here in self.too_large:
-                continue
-            chosen = fields | choice
-            if last:
-                layout = ParallelLayout.of_checked(chosen)
-                if self._fits(layout):
-                    self.fitting.append(layout)
-                else:
-                    self.too_large.add(here)
-            elif axis + 1 == _STATES and self._states(chosen, behind) > self.limit:
-                self.too_large.add(here)
-            else:
-                self._walk(axis + 1, chosen, behind, here)
-
-    def _fits(self, layout: ParallelLayout) -> bool:
-        """Return whether a layout needs at most `limit` bytes, and has a host for what it offloads.
-
-        Neither falls when the micro-batch grows.
-        """
-        cast = self.forecaster
-        return cast.peak_memory(layout) <= self.limit and cast.fits_host(layout)
-
-    def _states(self, fields: Choice, behind: Branch) -> float:
-        """Return bytes of states that layouts need at least, whatever is chosen behind them."""
-        chosen = {
-            host["optimizer_offload"]: fields | saver | host
-            for saver, hosts in behind.open
-            for host, _ in hosts.open
-        }
-        return min(
-            self.forecaster.state_memory(ParallelLayout.of_checked(each))
-            for each in chosen.values()
-        )
-
-
-def _families(space: Space) -> Iterator[tuple[Choice, Branch]]:
-    """Yield what is chosen before the micro-batch size, with what is open from there on."""
-    plain = plain_fields()
-    for mesh in space.meshes:
-        yield from _open_at(_SIZES, 0, plain, mesh)
-
-
-def _open_at(
-    axis: int, here: int, fields: Choice, branch: Branch
-) -> Iterator[tuple[Choice, Branch]]:
-    if here == axis:
-        yield fields, branch
-        return
-    for choice, behind in branch.open:
-        yield from _open_at(axis, here + 1, fields | choice, behind)
-
-
-def _by_size(sizes: Branch) -> list[tuple[Choice, Branch]]:
-    return sorted(sizes.open, key=lambda each: each[0]["micro_batch_size"])
 
 
 def _smallest(space: Space) -> Iterator[ParallelLayout]:
     """Yield of each family the layout of the smallest micro-batch."""
-    for fields, sizes in _families(space):
-        seen: set[_Path] = set()
-        for choice, behind in _by_size(sizes):
+    for fields, sizes in chain.from_iterable(map(families, space.meshes)):
+        seen: set[Path] = set()
+        for choice, behind in by_size(sizes):
             for chosen, path in _paths(fields | choice, behind, ()):
                 if path not in seen:
                     seen.add(path)
                     yield ParallelLayout.of_checked(chosen)
 
 
-def _paths(fields: Choice, branch: Branch, path: _Path) -> Iterator[tuple[Choice, _Path]]:
+def _paths(fields: Choice, branch: Branch, path: Path) -> Iterator[tuple[Choice, Path]]:
     if not branch.open:
         yield fields, path
     for choice, behind in branch.open:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from planner.budget import Budget
+from planner.division import Fit
 from planner.result import MapBest, MapCell
 from planner.search import fastest
 from planner.selection import Pool
 from simulator.api import Forecaster
 from simulator.parallel.checks import Reason
-from simulator.parallel.layout import ParallelLayout
 
-_Cells = dict[tuple[int, int], list[ParallelLayout]]
+_Cells = dict[tuple[int, int], list[Fit]]
 
 
 def layout_map(
@@ -23,7 +23,7 @@ def layout_map(
     Once the budget is spent, cells hold the best that was found until then, at least one layout
     where any fits, and what any other takes at least. `settled` is told of each cell.
     """
-    fitting, balanced = pool.feasible.fitting, pool.feasible.balanced
+    fitting, balanced = pool.feasible.fits, pool.feasible.balanced
     plain = _by_size(fitting[: len(fitting) - balanced])
     extra = _by_size(fitting[len(fitting) - balanced :])
     forecaster = pool.variant.forecaster
@@ -45,19 +45,17 @@ def layout_map(
     return tuple(cells)
 
 
-def _by_size(layouts: Iterable[ParallelLayout]) -> _Cells:
+def _by_size(fits: Iterable[Fit]) -> _Cells:
     cells: _Cells = {}
-    for layout in layouts:
-        cells.setdefault((layout.tp, layout.pp), []).append(layout)
+    for fit in fits:
+        cells.setdefault((fit.layout.tp, fit.layout.pp), []).append(fit)
     return cells
 
 
-def _best(
-    forecaster: Forecaster, layouts: Sequence[ParallelLayout], budget: Budget
-) -> MapBest | None:
-    if not layouts:
+def _best(forecaster: Forecaster, fits: Sequence[Fit], budget: Budget) -> MapBest | None:
+    if not fits:
         return None
-    found = fastest(forecaster, layouts, 1, budget=budget)
+    found = fastest(forecaster, fits, 1, budget=budget)
     result = forecaster.estimate(found.best[0].layout)
     return MapBest(
         layout=found.best[0].layout,

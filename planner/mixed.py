@@ -9,6 +9,7 @@ from math import floor
 import numpy as np
 
 from planner.balance import FloatArray, balanced_layers
+from planner.division import fits_of
 from planner.feasible import Feasible, LayoutKey, layout_key
 from simulator.api import Forecaster
 from simulator.mixed import Mixed
@@ -44,9 +45,9 @@ def with_balanced(
             too_large.add(family)
         elif spread != layout:
             found.append(spread)
-    fitting = (*feasible.fitting, *found)
-    nearest = () if fitting else feasible.nearest
-    return replace(feasible, fitting=fitting, nearest=nearest, balanced=len(found))
+    fits = (*feasible.fits, *fits_of(forecaster, found))
+    nearest = () if fits else feasible.nearest
+    return replace(feasible, fits=fits, nearest=nearest, balanced=len(found))
 
 
 def balanced_layout(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
-from planner.bound import quick_bound, step_time_bound
+from planner.bound import step_time_bound
 from planner.budget import Budget
+from planner.division import Fit
 from planner.feasible import LayoutKey, layout_key
 from simulator.api import Forecaster
 from simulator.parallel.layout import ParallelLayout
@@ -39,7 +40,7 @@ class Found:
 
 def fastest(
     forecaster: Forecaster,
-    layouts: Iterable[ParallelLayout],
+    fits: Iterable[Fit],
     count: int,
     settled: Callable[[int], None] = lambda _: None,
     budget: Budget | None = None,
@@ -52,7 +53,7 @@ def fastest(
     Once the budget is spent the best so far are returned, at least one.
     """
     budget = budget or Budget()
-    queue = [(quick_bound(forecaster, x), layout_key(x), False, x) for x in layouts]
+    queue = [(least, layout_key(layout), False, layout) for least, layout in fits]
     heapify(queue)
     best: list[Ranked] = []
     estimated = 0

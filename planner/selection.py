@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
-from planner.bound import quick_bound, step_time_bound
+from planner.bound import step_time_bound
 from planner.budget import Budget
 from planner.feasible import Feasible, LayoutKey, layout_key
 from planner.objectives import TIMED, Measure
@@ -105,7 +105,7 @@ def _of_fastest(
         before = estimated
         found = fastest(
             pool.variant.forecaster,
-            pool.feasible.fitting,
+            pool.feasible.fits,
             count,
             lambda done, before=before: settled(before + done),  # type: ignore[misc]
             budget,
@@ -148,8 +148,7 @@ class Bounded(NamedTuple):
 def all_bounded(pools: Sequence[Pool], objectives: Sequence[Objective]) -> Iterator[Bounded]:
     """Yield every layout that fits under its quick bound."""
     for pool in pools:
-        for layout in pool.feasible.fitting:
-            seconds = quick_bound(pool.variant.forecaster, layout)
+        for seconds, layout in pool.feasible.fits:
             yield _bounded(pool, objectives, layout, seconds, is_close=False)
 
 

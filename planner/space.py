@@ -24,6 +24,7 @@ MAX_STEPS = 1_000_000
 has 5,700 layouts, DeepSeek-V3 on 2,048 H100 68,000."""
 
 _PLAIN = ParallelLayout()
+_REASONS = tuple(Reason)
 
 
 class Branch(NamedTuple):
@@ -238,7 +239,9 @@ def _added(counts: Iterable[Mapping[Reason, int]]) -> dict[Reason, int]:
     for each in counts:
         for reason, count in each.items():
             total[reason] = total.get(reason, 0) + count
-    return {reason: total[reason] for reason in Reason if reason in total}
+    if len(total) <= 1:
+        return total
+    return {reason: total[reason] for reason in _REASONS if reason in total}
 
 
 def rules_by_axis(more: Sequence[Rule] = ()) -> list[list[Rule]]:

@@ -46,6 +46,5 @@ class Machine:
             profile.node.scale_up.domain_size if network is None else network.domains,
             transposes=profile.accelerator.fp8_needs_transposes,
         )
-        return cls(
-            profile=profile, stack=own, costs=costs, memories=Memories(costs), programs=programs
-        )
+        memories = Memories(costs, programs)
+        return cls(profile=profile, stack=own, costs=costs, memories=memories, programs=programs)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from simulator.cost.blocks import BlockCost, PieceCost
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.software_constants import MeasuredPart, MeasuredPass, SoftwareConstants
-from simulator.parallel.program import StepProgram
+from simulator.parallel.program import PassProgram
 from simulator.parallel.segments import LayerWork
 from simulator.results import Category
 from simulator.workload.attention_blocks import AttentionSpec
@@ -39,7 +39,7 @@ class MeasuredTimes:
         scale = software.step_scale if software is not None else 1.0
         self._found = {_key_of(p): _scaled(p, scale) for p in passes if p.precision is precision}
 
-    def find(self, program: StepProgram, part: LayerWork | str) -> MeasuredPass | None:
+    def find(self, program: PassProgram, part: LayerWork | str) -> MeasuredPass | None:
         """Return the measured pass over a layer, the "embedding" or the "head"; None for none."""
         if not self._found or program.layout.cp > 1 or program.layout.sequence_parallel:
             return None
@@ -57,7 +57,7 @@ def with_compute(cost: BlockCost, seconds: float) -> BlockCost:
     return BlockCost(
         seconds=sum(by_category.values()),
         by_category=by_category,
-        pieces=tuple(_stretched(cost.pieces, factor)),
+        lay_out=lambda: _stretched(cost.pieces, factor),
     )
 
 
@@ -95,7 +95,7 @@ def _key_of(measured: MeasuredPass) -> _Key:
     return _Key(*(getattr(measured, name) for name in _Key._fields))
 
 
-def _wanted(program: StepProgram, part: LayerWork | str) -> _Key | None:
+def _wanted(program: PassProgram, part: LayerWork | str) -> _Key | None:
     shard, model = program.shard, program.model
     common = {"micro_batch": shard.micro_batch, "seq": shard.seq, "tp": shard.tp}
     if isinstance(part, str):

@@ -10,21 +10,29 @@ from simulator.cost.blocks import BlockCost
 from simulator.cost.measured import compute_of, with_compute
 from simulator.cost.plan import Burst, CommPlan
 from simulator.hardware.software_constants import MeasuredPass
+from simulator.parallel.shard import Shard
+from simulator.parallel.split_backward import kept_for_weights
 from simulator.parallel.work import Block, PassPair
 from simulator.results import Category
 
 
 @dataclass(frozen=True, kw_only=True)
 class PricedPass:
-    """A pass pair with the seconds of its blocks, which are found where they are asked for.
+    """A pass pair of a shard with the seconds of its blocks, found where they are asked for.
 
     Memory asks for none of them, and most layouts of a search are refused by it.
     """
 
     passes: PassPair
+    shard: Shard
     price: Callable[[Block], BlockCost]
     measured: MeasuredPass | None = None
     """What its compute was measured to take."""
+
+    @cached_property
+    def kept_for_weights(self) -> float:
+        """Bytes that stay for the weight gradients where those are put off."""
+        return kept_for_weights(self.passes, self.shard)
 
     @cached_property
     def forward(self) -> BlockCost:

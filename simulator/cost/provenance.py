@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 
-from simulator.cost.blocks import wide_dtype
 from simulator.cost.host_notes import HOST_COPY
+from simulator.cost.operators import wide_dtype
 from simulator.hardware.accelerator import Dtype
 from simulator.hardware.profile import Profile
 from simulator.results import Provenance, StepResult

@@ -15,8 +15,9 @@ from simulator.cost.network.network import Network
 from simulator.cost.network.routed import limited_costs
 from simulator.cost.plan import CommPlan
 from simulator.cost.priced import PricedPass, WorkCost
-from simulator.cost.segment_cache import SegmentCache
+from simulator.cost.section_cache import SectionCache
 from simulator.cost.update import update_seconds
+from simulator.cost.upkeep import UpkeepTimes
 from simulator.hardware.profile import Profile
 from simulator.parallel.blocks import (
     Pieces,
@@ -31,11 +32,11 @@ from simulator.parallel.groups import Collective, GroupShape
 from simulator.parallel.layout import DataParallel
 from simulator.parallel.mtp import mtp_passes
 from simulator.parallel.offload import offloaded
-from simulator.parallel.program import StepProgram
+from simulator.parallel.program import PassProgram, StepProgram
 from simulator.parallel.recompute import in_unit
-from simulator.parallel.segments import WHOLE_CHUNK, LayerWork, Segment
+from simulator.parallel.segments import WHOLE_CHUNK, LayerWork, Section, Segment
 from simulator.parallel.shard import Shard
-from simulator.parallel.split_backward import split_backward, with_weight_memory
+from simulator.parallel.split_backward import split_backward
 from simulator.parallel.traffic import Payload, gathered, reduced, updated
 from simulator.parallel.work import Block, PassPair
 from simulator.results import Category
@@ -51,9 +52,14 @@ _TRANSFERS = {
     WorkKind.SEND_FORWARD: (1, False),
     WorkKind.SEND_BACKWARD: (-1, False),
     WorkKind.EXCHANGE_FORWARD: (1, True),
-    WorkKind.EXCHANGE_BACKWARD: (-1, True),
+    WorkKind.EXCHANGE_BACKWARD: (-1, False),
 }
-"""Places that an activation moves on by, and whether another one comes the other way."""
+"""Places that an activation moves on by, and whether its receiver sends first.
+
+Of two ranks that exchange, the one that comes later sends what the other one waits for, and its own
+request goes out behind that. It is the stage behind: having waited longer for one input, it comes
+later to the exchange that brings the next one.
+"""
 OVER_CHUNKS = frozenset(
     {
         *(WorkKind.FORWARD, WorkKind.BACKWARD, WorkKind.BACKWARD_INPUT, WorkKind.BACKWARD_WEIGHT),
@@ -90,16 +96,16 @@ class StepCosts:
             fabric_reduces=network is not None and network.reduces,
         )
         self.kernels = KernelCosts(profile, stack, job.precision, self.collectives, network=network)
-        self._measured = MeasuredTimes(
-            own_software(stack, profile.constants.software), job.precision
-        )
+        software = own_software(stack, profile.constants.software)
+        self._measured = MeasuredTimes(software, job.precision)
+        self._upkeep = UpkeepTimes(software, job.precision)
         self.blocks_priced = 0
         self._blocks: dict[_ShardKey, tuple[LayerSpec, tuple[Block, Block]]] = {}
         self._halves_of_layers: dict[_ShardKey, tuple[LayerSpec, tuple[Pieces, Pieces]]] = {}
         self._prices: dict[int, tuple[Block, BlockCost]] = {}
         self._passes: dict[_ShardKey, tuple[LayerWork | str, PricedPass]] = {}
-        self._segments = SegmentCache[tuple[WorkCost, WorkCost]]()
-        self._split = SegmentCache[tuple[WorkCost, WorkCost]]()
+        self._segments = SectionCache[tuple[WorkCost, WorkCost]]()
+        self._split = SectionCache[tuple[WorkCost, WorkCost]]()
         self._halves: dict[int, tuple[BlockCost, BlockCost]] = {}
 
     def durations(self, program: StepProgram, works: tuple[Work, ...]) -> list[WorkCost]:
@@ -154,7 +160,7 @@ class StepCosts:
             case _:
                 return _communication(self._plans(program, work))
 
-    def priced_pass(self, program: StepProgram, part: LayerWork | str) -> PricedPass:
+    def priced_pass(self, program: PassProgram, part: LayerWork | str) -> PricedPass:
         """Return both passes over a layer, the "embedding", the "head" or an "mtp" projection."""
         shard = program.shard
         key: _ShardKey
@@ -164,55 +170,69 @@ class StepCosts:
             key = (id(part), _layer_key(part.layer, shard), shard.recompute_modules)
         found = self._passes.get(key)
         if found is None:
-            passes = with_weight_memory(self._build_passes(program, part), program.shard)
-            measured = self._measured.find(program, part)
-            priced = PricedPass(passes=passes, price=self._price, measured=measured)
+            priced = PricedPass(
+                passes=self._build_passes(program, part),
+                shard=shard,
+                price=self._price,
+                measured=self._measured.find(program, part),
+            )
             # The part is kept with it, so that its id stays its own.
             found = self._passes[key] = part, priced
         return found[1]
 
-    def parts(self, program: StepProgram, segment: Segment) -> list[tuple[PricedPass, int]]:
-        """Return the passes a segment is made of, in forward order, with their counts."""
-        parts = [(self.priced_pass(program, layer), n) for layer, n in segment.layers]
-        if segment.embedding:
+    def parts(self, program: PassProgram, section: Section) -> list[tuple[PricedPass, int]]:
+        """Return the passes a section is made of, in forward order, with their counts."""
+        parts = [(self.priced_pass(program, layer), n) for layer, n in section.layers]
+        if section.embedding:
             parts.insert(0, (self.priced_pass(program, "embedding"), 1))
-        if segment.head:
-            parts += self._head_parts(program, segment)
+        if section.head:
+            parts += self._head_parts(program, section)
         return parts
 
-    def _head_parts(self, program: StepProgram, segment: Segment) -> list[tuple[PricedPass, int]]:
+    def _head_parts(self, program: PassProgram, section: Section) -> list[tuple[PricedPass, int]]:
         """The head, once for each multi-token-prediction module more, behind what those run."""
         head = self.priced_pass(program, "head")
-        if segment.mtp is None:
+        if section.mtp is None:
             return [(head, 1)]
-        layer, modules = segment.mtp
+        layer, modules = section.mtp
         own = [self.priced_pass(program, part) for part in ("mtp", layer)]
         return [*((part, modules) for part in own), (head, 1 + modules)]
 
-    def segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
-        """Return the cost of the forward and of the backward pass over a segment."""
-        make = partial(self._segment, program, segment)
-        return self._segments.get(program.shard, segment, make)
+    def seconds(self, program: PassProgram, section: Section) -> tuple[float, float]:
+        """Return the seconds of the forward and of the backward pass over a section.
 
-    def _segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
+        They are those of `segment` but for the order in which they are added up.
+        """
+        forward = backward = 0.0
+        for priced, count in self.parts(program, section):
+            forward += priced.forward.seconds * count
+            backward += (priced.backward.seconds + priced.recompute.seconds) * count
+        return forward, backward
+
+    def segment(self, program: PassProgram, section: Section) -> tuple[WorkCost, WorkCost]:
+        """Return the cost of the forward and of the backward pass over a section."""
+        make = partial(self._segment, program, section)
+        return self._segments.get(program.shard, section, make)
+
+    def _segment(self, program: PassProgram, section: Section) -> tuple[WorkCost, WorkCost]:
         forward: dict[Category, float] = {}
         backward: dict[Category, float] = {}
-        for priced, count in self.parts(program, segment):
+        for priced, count in self.parts(program, section):
             _add(forward, priced.forward.by_category, count)
             _add(backward, priced.backward.by_category, count)
             again = {Category.RECOMPUTE: priced.recompute.seconds}
             _add(backward, again, count)
         return _compute(forward), _compute(backward)
 
-    def split_segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
-        """Return the cost of a segment's input gradients, with recomputation, and its weights'."""
-        make = partial(self._split_segment, program, segment)
-        return self._split.get(program.shard, segment, make)
+    def split_segment(self, program: PassProgram, section: Section) -> tuple[WorkCost, WorkCost]:
+        """Return the cost of a section's input gradients, with recomputation, and its weights'."""
+        make = partial(self._split_segment, program, section)
+        return self._split.get(program.shard, section, make)
 
-    def _split_segment(self, program: StepProgram, segment: Segment) -> tuple[WorkCost, WorkCost]:
+    def _split_segment(self, program: PassProgram, section: Section) -> tuple[WorkCost, WorkCost]:
         first: dict[Category, float] = {}
         second: dict[Category, float] = {}
-        for priced, count in self.parts(program, segment):
+        for priced, count in self.parts(program, section):
             of_input, of_weights = self.split_pass(priced)
             _add(first, of_input.by_category, count)
             _add(first, {Category.RECOMPUTE: priced.recompute.seconds}, count)
@@ -229,7 +249,7 @@ class StepCosts:
             found = self._halves[id(priced)] = (halves[0], halves[1])
         return found
 
-    def _build_passes(self, program: StepProgram, part: LayerWork | str) -> PassPair:
+    def _build_passes(self, program: PassProgram, part: LayerWork | str) -> PassPair:
         hidden, shard = program.model.hidden_size, program.shard
         if isinstance(part, LayerWork):
             blocks = self._layer_blocks(part.layer, shard)
@@ -290,7 +310,9 @@ class StepCosts:
                 payload = table * program.numbers.reduce
                 return (self._plan(Collective.ALL_REDUCE, payload, pair),)
             case WorkKind.REDUCE:
-                return self._reduction(program, segment_of(program, work))
+                segment = segment_of(program, work)
+                plans = self._reduction(program, segment)
+                return self._upkeep.with_copies(program, work.kind, segment, plans)
             case WorkKind.AVERAGE:
                 copied = updated(program, segment_of(program, work))
                 return self._over_copies(Collective.ALL_REDUCE, program, copied)
@@ -298,8 +320,10 @@ class StepCosts:
                 copied = updated(program, segment_of(program, work))
                 return self._over_copies(Collective.BROADCAST, program, copied)
             case _:
-                copied = gathered(program, segment_of(program, work))
-                return self._over_copies(Collective.ALL_GATHER, program, copied)
+                segment = segment_of(program, work)
+                copied = gathered(program, segment)
+                plans = self._over_copies(Collective.ALL_GATHER, program, copied)
+                return self._upkeep.with_copies(program, work.kind, segment, plans)
 
     def _over_copies(
         self, collective: Collective, program: StepProgram, payload: Payload
@@ -349,9 +373,10 @@ class StepCosts:
 
     def _optimizer(self, program: StepProgram, stage: int) -> WorkCost:
         """The update of the local shard of the states, and the passes over the whole gradient."""
-        seconds = {Category.OPTIMIZER: update_seconds(program, stage, self.kernels)}
+        modelled = update_seconds(program, stage, self.kernels)
+        device = self._upkeep.update_seconds(program, stage, modelled, self.kernels)
+        seconds = {Category.OPTIMIZER: device}
         if program.layout.optimizer_offload:
-            device = seconds[Category.OPTIMIZER]
             seconds = split_update(program, stage, device, self.collectives, self.profile)
         return WorkCost(seconds=sum(seconds.values()), by_category=seconds)
 

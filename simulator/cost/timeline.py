@@ -15,7 +15,12 @@ OPERATOR, COLLECTIVE = "operator", "collective"
 """Streams of the spans inside a pass."""
 _FORWARD, _BACKWARD = "forward", "backward"
 _INPUT, _WEIGHT = "backward_input", "backward_weight"
-_COMMUNICATION = (Category.TENSOR_COMM, Category.CONTEXT_COMM, Category.EXPERT_COMM)
+_COMMUNICATION = (
+    Category.TENSOR_COMM,
+    Category.CONTEXT_COMM,
+    Category.EXPERT_COMM,
+    Category.HOST_COMM,
+)
 
 
 def operator_spans(

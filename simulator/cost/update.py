@@ -39,6 +39,12 @@ def update_seconds(program: StepProgram, stage: int, kernels: KernelCosts) -> fl
     return seconds
 
 
+def update_kernel_seconds(program: StepProgram, stage: int, kernels: KernelCosts) -> float:
+    """Return the seconds of the update itself on the accelerator, without what goes with it."""
+    updated = (1.0 - program.layout.optimizer_offload) * updated_bytes(program, stage)
+    return _moving(updated, MemoryClass.OPTIMIZER, kernels)
+
+
 def updated_bytes(program: StepProgram, stage: int) -> float:
     """Return what the update of one rank's shard of a stage reads and writes, wherever it runs."""
     return sum(_updated_bytes(program, group) for group in groups(program, stage))

@@ -9,16 +9,20 @@ from functools import partial
 from math import ceil
 from typing import NamedTuple
 
-from simulator.parallel.cut import Cut
+from simulator.parallel.cut import Cut, Saver
 from simulator.parallel.layout import (
     Recompute,
 )
 from simulator.parallel.matrices import layer_adapters, narrow_weights
-from simulator.parallel.segments import Chunk, Layers, LayerWork, Segment
+from simulator.parallel.segments import Chunk, Layers, LayerWork, Section, Segment
 from simulator.workload.job import Part
 from simulator.workload.layer import AttentionSpec, LayerSpec
 from simulator.workload.layer_order import layer_order
 from simulator.workload.model import ModelSpec
+
+_Alike = tuple[tuple[bool, bool], tuple[int, ...]]
+"""What chunks that are alike have in common: whether the model begins and ends there, and the kinds
+of their layers."""
 
 
 class Cutter:
@@ -32,7 +36,7 @@ class Cutter:
         self.kinds, self.order = layer_order(model)
         self._works: dict[tuple[object, ...], LayerWork] = {}
         self._layers: dict[tuple[tuple[int, int], ...], Layers] = {}
-        self._wholes: dict[tuple[object, ...], Layers] = {}
+        self._wholes: dict[tuple[tuple[int, ...], Saver], Layers] = {}
         self._modules: dict[Recompute, tuple[LayerWork, int]] = {}
         self._layers_held: dict[tuple[object, ...], _Held] = {}
         self._chunks: dict[tuple[tuple[int, ...], Cut], tuple[Chunk, ...]] = {}
@@ -44,36 +48,55 @@ class Cutter:
             found = self._chunks[counts, cut] = tuple(self._cut(counts, cut))
         return found
 
+    def sections(self, counts: tuple[int, ...], saver: Saver) -> tuple[Section, ...]:
+        """Return what the passes over the same chunks run; of equal chunks one object."""
+        places = tuple(self._alike(counts))
+        shared = {alike: self._section(*alike, saver) for alike in set(places)}
+        return tuple(shared[alike] for alike in places)
+
+    def _section(self, ends: tuple[bool, bool], kinds: tuple[int, ...], saver: Saver) -> Section:
+        embedding, head = ends
+        return Section(
+            layers=self._whole(kinds, saver),
+            embedding=embedding,
+            head=head,
+            mtp=self._mtp(saver) if head else None,
+        )
+
     def _cut(self, counts: tuple[int, ...], cut: Cut) -> Iterator[Chunk]:
-        shared: dict[tuple[object, ...], Chunk] = {}
+        shared: dict[_Alike, Chunk] = {}
+        for alike in self._alike(counts):
+            if alike not in shared:
+                shared[alike] = self._chunk(*alike, cut)
+            yield shared[alike]
+
+    def _alike(self, counts: tuple[int, ...]) -> Iterator[_Alike]:
+        """Yield for each chunk what is the same of those that are alike."""
         start, last = 0, len(counts) - 1
         for index, count in enumerate(counts):
-            kinds, ends = self.order[start : start + count], (index == 0, index == last)
-            if (ends, kinds) not in shared:
-                shared[ends, kinds] = self._chunk(kinds, ends, cut)
-            yield shared[ends, kinds]
+            yield (index == 0, index == last), self.order[start : start + count]
             start += count
 
-    def _chunk(self, kinds: tuple[int, ...], ends: tuple[bool, bool], cut: Cut) -> Chunk:
-        whole = self._segment(self._whole(kinds, cut), ends, cut)
+    def _chunk(self, ends: tuple[bool, bool], kinds: tuple[int, ...], cut: Cut) -> Chunk:
+        whole = self._segment(self._whole(kinds, cut.saver), ends, cut)
         return Chunk(whole=whole, cut=partial(self._segments, whole, kinds, ends, cut))
 
-    def _whole(self, kinds: tuple[int, ...], cut: Cut) -> Layers:
+    def _whole(self, kinds: tuple[int, ...], saver: Saver) -> Layers:
         """Return the works of a chunk, counted; the same whatever ranks divide them."""
-        key = (kinds, cut.recompute, cut.recomputed, cut.unit, cut.offloaded)
+        key = (kinds, saver)
         found = self._wholes.get(key)
         if found is None:
-            found = self._wholes[key] = self._counted(self._works_of(kinds, cut))
+            found = self._wholes[key] = self._counted(self._works_of(kinds, saver))
         return found
 
-    def _works_of(self, kinds: tuple[int, ...], cut: Cut) -> list[LayerWork]:
+    def _works_of(self, kinds: tuple[int, ...], saver: Saver) -> list[LayerWork]:
         count = len(kinds)
-        return [self._work(kind, number, count, cut) for number, kind in enumerate(kinds)]
+        return [self._work(kind, number, count, saver) for number, kind in enumerate(kinds)]
 
     def _segments(
         self, whole: Segment, kinds: tuple[int, ...], ends: tuple[bool, bool], cut: Cut
     ) -> tuple[Segment, ...]:
-        works, count = self._works_of(kinds, cut), len(kinds)
+        works, count = self._works_of(kinds, cut.saver), len(kinds)
         if cut.first_bucket is not None:
             return self._bucketed(whole, works, ends, cut, cut.first_bucket)
         held = whole.trained + whole.trained_experts
@@ -125,14 +148,14 @@ class Cutter:
             segments.append(self._segment(self._counted(layers), (embedding, head), cut))
         return tuple(reversed(segments)) if segments[1:] else (whole,)
 
-    def _work(self, kind: int, number: int, count: int, cut: Cut) -> LayerWork:
+    def _work(self, kind: int, number: int, count: int, saver: Saver) -> LayerWork:
         """Return what is done about the activations of a layer, `number` of a chunk's `count`."""
-        full = cut.recompute is Recompute.FULL
-        start = number - number % cut.unit
-        layers, more = divmod(count, cut.offloaded) if cut.offloaded else (1, 0)
-        recompute = Recompute.NONE if full and number >= cut.recomputed else cut.recompute
-        unit, holds_input = min(cut.unit, count - start), number == start
-        offload = number < cut.offloaded
+        full = saver.recompute is Recompute.FULL
+        start = number - number % saver.unit
+        layers, more = divmod(count, saver.offloaded) if saver.offloaded else (1, 0)
+        recompute = Recompute.NONE if full and number >= saver.recomputed else saver.recompute
+        unit, holds_input = min(saver.unit, count - start), number == start
+        offload = number < saver.offloaded
         window = max(1, layers + (number < more)) if offload else 1
         key = (kind, recompute, unit, holds_input, offload, window)
         found = self._works.get(key)
@@ -157,15 +180,15 @@ class Cutter:
             found = self._layers[key] = tuple((distinct[i], n) for i, n in key)
         return found
 
-    def _mtp(self, cut: Cut) -> tuple[LayerWork, int] | None:
+    def _mtp(self, saver: Saver) -> tuple[LayerWork, int] | None:
         """Return the layer of the multi-token-prediction modules, and how many there are."""
         modules = self.model.num_nextn_predict_layers
         if not modules:
             return None
-        if cut.recompute not in self._modules:
-            work = LayerWork(layer=self.model.mtp_layer(), recompute=cut.recompute)
-            self._modules[cut.recompute] = work, modules
-        return self._modules[cut.recompute]
+        if saver.recompute not in self._modules:
+            work = LayerWork(layer=self.model.mtp_layer(), recompute=saver.recompute)
+            self._modules[saver.recompute] = work, modules
+        return self._modules[saver.recompute]
 
     def _held(self, layer: LayerSpec, cut: Cut) -> _Held:
         key = (id(layer), cut.ranks, cut.lora, cut.frozen)
@@ -176,7 +199,7 @@ class Cutter:
 
     def _segment(self, layers: Layers, ends: tuple[bool, bool], cut: Cut) -> Segment:
         embedding, head = ends
-        mtp = self._mtp(cut) if head else None
+        mtp = self._mtp(cut.saver) if head else None
         parts = [self._held(work.layer, cut).times(n) for work, n in layers]
         if embedding:
             parts.append(_embedding(self.model, cut))

@@ -20,6 +20,18 @@ from simulator.workload.model import ModelSpec
 from simulator.workload.stack import Stack
 
 
+class Saver(NamedTuple):
+    """What a layout decides about the activations of a chunk's layers."""
+
+    recompute: Recompute
+    recomputed: int
+    """Layers of a chunk, from the first, that fully recompute."""
+    unit: int
+    """Layers that fully recompute together."""
+    offloaded: int
+    """Layers of a chunk, from the first, whose activations wait in host memory."""
+
+
 class Cut(NamedTuple):
     """What decides how layers are cut, apart from the model and the layers of each chunk."""
 
@@ -40,13 +52,19 @@ class Cut(NamedTuple):
     """Ranks that share the routed experts: ep x etp."""
     mtp_table: bool
     """Whether multi-token prediction needs an embedding that its stage does not hold yet."""
-    recompute: Recompute
-    recomputed: int
-    """Layers of a chunk, from the first, that fully recompute."""
-    unit: int
-    """Layers that fully recompute together."""
-    offloaded: int
-    """Layers of a chunk, from the first, whose activations wait in host memory."""
+    saver: Saver
+
+
+def saver_of(model: ModelSpec, layout: ParallelLayout) -> Saver:
+    """Return what is done about activations; a number counts where it is not all layers."""
+    number = layout.recompute_num_layers
+    uniform = layout.recompute_method is RecomputeMethod.UNIFORM
+    return Saver(
+        recompute=layout.recompute,
+        recomputed=model.num_hidden_layers if uniform or not number else number,
+        unit=number if uniform and number else 1,
+        offloaded=layout.offload_layers,
+    )
 
 
 def cut_of(
@@ -65,8 +83,6 @@ def cut_of(
         bucket = inf
     comes_back = layout.pp == 1 or layout.pipeline.placement is not Placement.LOOP
     shares_table = model.tie_word_embeddings and comes_back
-    number = layout.recompute_num_layers
-    uniform = layout.recompute_method is RecomputeMethod.UNIFORM
     return Cut(
         tp=layout.tp,
         vocab=vocab,
@@ -78,10 +94,7 @@ def cut_of(
         frozen=frozenset(part for part in Part if not job.trains(part)),
         expert_ranks=layout.ep * layout.expert_tp,
         mtp_table=not comes_back and not model.tie_word_embeddings,
-        recompute=layout.recompute,
-        recomputed=model.num_hidden_layers if uniform or not number else number,
-        unit=number if uniform and number else 1,
-        offloaded=layout.offload_layers,
+        saver=saver_of(model, layout),
     )
 
 

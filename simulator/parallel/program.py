@@ -8,22 +8,21 @@ gradients and parameters are kept equal. The schedule orders its passes, the cos
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from simulator.parallel.chunks import Cutter, local_vocab
-from simulator.parallel.cut import cut_of
+from simulator.parallel.cut import cut_of, saver_of
 from simulator.parallel.data_groups import DataGroups, data_groups
 from simulator.parallel.domains import Domains
 from simulator.parallel.groups import GroupShape
 from simulator.parallel.layout import (
     ZERO_PARAMETERS,
     ParallelLayout,
-    PipelineShape,
     Placement,
     stage_pair,
 )
 from simulator.parallel.numbers import Numbers, numbers_of
 from simulator.parallel.partition import head_cost, partition_layers
+from simulator.parallel.sections import Sections
 from simulator.parallel.segments import Chunk
 from simulator.parallel.shard import Shard, casts_in_each_pass, make_shard
 from simulator.workload.job import Part, TrainingJob
@@ -32,18 +31,26 @@ from simulator.workload.stack import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepProgram:
-    """Everything a step does, without times. Chunks are in model order."""
+class PassProgram:
+    """What the passes of a step run, without the parameters that they run on."""
 
     model: ModelSpec
-    job: TrainingJob
-    stack: Stack
     layout: ParallelLayout
     shard: Shard
-    chunks: tuple[Chunk, ...]
+    sections: Sections
+    """In model order."""
     micro_batches: int
     local_vocab: int
     """Vocabulary rows of one rank, after padding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepProgram(PassProgram):
+    """Everything a step does, without times. Chunks are in model order."""
+
+    job: TrainingJob
+    stack: Stack
+    chunks: tuple[Chunk, ...]
     boundary: float
     """Bytes of activation that one rank sends to the next stage a micro-batch."""
     regathered: float
@@ -85,7 +92,7 @@ class StepProgram:
 
     def runs_of_stages(self) -> tuple[tuple[int, int], ...]:
         """Return the first and the last of each run of neighbouring stages with equal chunks."""
-        return _runs(self.layout.pipeline, tuple(map(id, self.chunks)))
+        return tuple((run.first, run.last) for run in self.sections.runs)
 
     @property
     def has_copies(self) -> bool:
@@ -161,14 +168,26 @@ class Programs:
         self._cutter = Cutter(model)
         self._shards: dict[tuple[object, ...], Shard] = {}
         self._chunks: dict[tuple[object, ...], tuple[Chunk, ...]] = {}
+        self._sections: dict[tuple[object, ...], Sections] = {}
         self._groups: dict[tuple[object, ...], DataGroups] = {}
         self._numbers: dict[bool, Numbers] = {}
+
+    def passes_of(self, layout: ParallelLayout) -> PassProgram:
+        """Return what the passes of a legal layout run. Raises as `build_program`."""
+        return PassProgram(
+            model=self.model,
+            layout=layout,
+            shard=self._shard(layout),
+            sections=self._sections_of(layout),
+            micro_batches=layout.micro_batches(self.job.global_batch_size),
+            local_vocab=self._vocab(layout.tp),
+        )
 
     def of(self, layout: ParallelLayout) -> StepProgram:
         """Return the program of a legal layout. Raises as `build_program`."""
         model, job, stack = self.model, self.job, self.stack
         shard, groups = self._shard(layout), self._groups_of(layout)
-        vocab = local_vocab(model.vocab_size, job.make_vocab_size_divisible_by, layout.tp)
+        vocab = self._vocab(layout.tp)
         activation = shard.element * shard.tokens * model.hidden_size
         sliced = stack.overlap.pipeline_slices and layout.tp > 1
         return StepProgram(
@@ -177,6 +196,7 @@ class Programs:
             stack=stack,
             layout=layout,
             shard=shard,
+            sections=self._sections_of(layout),
             chunks=self._chunks_of(layout, vocab),
             micro_batches=layout.micro_batches(job.global_batch_size),
             local_vocab=vocab,
@@ -223,12 +243,34 @@ class Programs:
         )
         found = self._chunks.get(key)
         if found is None:
-            model, rule = self.model, self.stack.partition
-            counts = partition_layers(layout, model.num_hidden_layers, rule, head_cost(model))
-            cut = cut_of(model, self.job, self.stack, layout, vocab)
-            found = self._cutter.chunks(counts, cut)
+            cut = cut_of(self.model, self.job, self.stack, layout, vocab)
+            found = self._cutter.chunks(self._counts(layout), cut)
             found = self._chunks[key] = found * (shape.places // shape.way)
         return found
+
+    def _sections_of(self, layout: ParallelLayout) -> Sections:
+        """Return the sections of all places; those of DualPipe's way back are those of the way."""
+        shape = layout.pipeline
+        key = (
+            *(layout.pp, layout.vpp, shape.placement, layout.layers_per_stage),
+            *(layout.recompute, layout.recompute_method, layout.recompute_num_layers),
+            layout.offload_layers,
+        )
+        found = self._sections.get(key)
+        if found is None:
+            saver = saver_of(self.model, layout)
+            places = self._cutter.sections(self._counts(layout), saver)
+            places *= shape.places // shape.way
+            found = self._sections[key] = Sections(shape=shape, of_places=places)
+        return found
+
+    def _counts(self, layout: ParallelLayout) -> tuple[int, ...]:
+        """Return the layers of each virtual stage of one way."""
+        model, rule = self.model, self.stack.partition
+        return partition_layers(layout, model.num_hidden_layers, rule, head_cost(model))
+
+    def _vocab(self, tp: int) -> int:
+        return local_vocab(self.model.vocab_size, self.job.make_vocab_size_divisible_by, tp)
 
     def _groups_of(self, layout: ParallelLayout) -> DataGroups:
         sizes = (layout.tp, layout.cp, layout.dp, layout.ep, layout.etp, layout.shard_size)
@@ -245,18 +287,3 @@ class Programs:
             made = numbers_of(self.job, self.stack, layout, transposes=self.transposes)
             found = self._numbers[casts] = made
         return found
-
-
-@lru_cache(maxsize=1024)
-def _runs(shape: PipelineShape, held: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Return the runs of stages that hold equal numbers at their places."""
-    runs: list[tuple[int, int]] = []
-    before: list[int] = []
-    for stage in range(shape.pp):
-        here = [held[place] for place in shape.places_of(stage)]
-        if here == before:
-            runs[-1] = (runs[-1][0], stage)
-        else:
-            runs.append((stage, stage))
-        before = here
-    return tuple(runs)

@@ -33,18 +33,24 @@ Layers = tuple[tuple[LayerWork, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """Consecutive layers of a chunk whose gradients (or parameters) travel together."""
+class Section:
+    """Consecutive layers, with the ends of the model: all that decides what their passes run."""
 
     layers: Layers
     embedding: bool = False
     head: bool = False
+    mtp: tuple[LayerWork, int] | None = None
+    """The layer of a multi-token-prediction module, and how many there are before the head."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment(Section):
+    """A section of a chunk whose gradients (or parameters) travel together."""
+
     parameters: float
     """On one rank, routed experts apart, after tensor parallelism and before ZeRO."""
     expert_parameters: float = 0.0
     """Of routed experts on one rank, after expert and expert-tensor parallelism."""
-    mtp: tuple[LayerWork, int] | None = None
-    """The layer of a multi-token-prediction module, and how many there are before the head."""
     frozen: float = 0.0
     """Of `parameters`, those that are not trained; adapters are among `parameters`."""
     frozen_experts: float = 0.0

@@ -6,8 +6,6 @@ Source: Qi et al. 2024 (arXiv:2401.10241), sections 1 and 3; its Megatron-LM for
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from simulator.hardware.kernel_constants import GemmLayout
 from simulator.parallel.shard import Shard
 from simulator.parallel.work import Block, PassPair, Piece
@@ -39,8 +37,8 @@ def split_backward(backward: Block) -> tuple[Block, Block]:
     )
 
 
-def with_weight_memory(passes: PassPair, shard: Shard) -> PassPair:
-    """Return a pass pair that knows its `kept_for_weights`.
+def kept_for_weights(passes: PassPair, shard: Shard) -> float:
+    """Return the bytes that stay until the weight gradients are computed, where those are put off.
 
     For each weight gradient (m out, n in, k tokens): the input that the forward pass kept, or all
     k tokens of it where it has been gathered again, and k x m gradients of the output. What an
@@ -57,7 +55,7 @@ def with_weight_memory(passes: PassPair, shard: Shard) -> PassPair:
             again = name in gathered
             total += element * columns * gemm.n if again else kept.get(name, 0.0)
             total += element * columns * gemm.m
-    return replace(passes, kept_for_weights=total)
+    return total
 
 
 def _read_element(gemm: Gemm, shard: Shard) -> float:

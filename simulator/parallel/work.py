@@ -99,8 +99,7 @@ class PassPair:
 
     `recompute` is what the backward pass computes again first; `kept` are the bytes of activations
     that one micro-batch holds between the two passes, `transient` those that exist only while the
-    backward pass runs. Of `kept`, `kept_for_weights` stay until the weight gradients are computed
-    where that is put off (zero-bubble schedules). `offloaded` bytes are not in `kept`: they wait in
+    backward pass runs. `offloaded` bytes are not in `kept`: they wait in
     host memory.
     """
 
@@ -109,5 +108,4 @@ class PassPair:
     recompute: Block
     kept: float
     transient: float
-    kept_for_weights: float = 0.0
     offloaded: float = 0.0

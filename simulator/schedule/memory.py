@@ -13,6 +13,18 @@ from simulator.schedule.registry import PLAIN, ScheduleOptions, build_schedule
 from simulator.schedule.rounds import rounds_of
 
 _KEEPS_ALL = frozenset({ScheduleName.GPIPE, ScheduleName.LOOPED_BFS, ScheduleName.CSV})
+_ONE_BY_ONE = frozenset(
+    {
+        *(ScheduleName.ZERO_BUBBLE_H1, ScheduleName.ZERO_BUBBLE_V),
+        *(ScheduleName.DUALPIPE, ScheduleName.DUALPIPE_V),
+    }
+)
+_KINDS = {kind: number for number, kind in enumerate(ActionKind)}
+_ALIVE = np.array([{"F": 1, "B": -1, "I": -1}.get(kind, 0) for kind in ActionKind])
+"""By kind: what a pass adds to the micro-batches of its chunk that are alive."""
+_WAITING = np.array([{"I": 1, "W": -1}.get(kind, 0) for kind in ActionKind])
+"""By kind: what it adds to those that wait for their weight gradients alone."""
+_RISES = np.array([kind in ("F", "I") for kind in ActionKind])
 _Pipeline = tuple[ScheduleName, int, int, int, ScheduleOptions]
 _State = tuple[int, ...]
 """Micro-batches alive of each chunk, then those that wait for their weight gradients."""
@@ -34,10 +46,13 @@ def stand_in(
     """Return a number of micro-batches for which a stage's list starts and ends in the same way.
 
     Past the warm-up all schedules but those that keep everything, or whose rounds grow with the
-    micro-batches, repeat themselves, so that 4 pp and more, in whole groups, stand for any number.
+    micro-batches, repeat themselves. Those that repeat micro-batch by micro-batch do so from 2 pp
+    on; of the others 4 pp and more, in whole groups, stand for any number.
     """
     if name in _KEEPS_ALL or (name is ScheduleName.ZERO_BUBBLE_H1 and vpp > 1):
         return micro_batches
+    if name in _ONE_BY_ONE:
+        return min(micro_batches, 2 * pp)
     group = 2 * (options.group_size or pp)
     least = max(4 * pp, 3 * group) + options.extra
     return min(micro_batches, least + (micro_batches - least) % group)
@@ -132,25 +147,18 @@ def _state(moment: InFlight, vpp: int) -> _State:
 
 def _moments(actions: StageActions, vpp: int) -> tuple[InFlight, ...]:
     """Return the states at the ends of rises that no other state exceeds in every chunk."""
-    state = [0] * (2 * vpp)
-    seen: dict[_State, Action] = {}
-    following = (*actions[1:], None)
-    for action, then in zip(actions, following, strict=True):
-        match action.kind:
-            case ActionKind.FORWARD:
-                state[action.chunk] += 1
-            case ActionKind.BACKWARD:
-                state[action.chunk] -= 1
-                continue
-            case ActionKind.BACKWARD_INPUT:
-                state[action.chunk] -= 1
-                state[vpp + action.chunk] += 1
-            case ActionKind.BACKWARD_WEIGHT:
-                state[vpp + action.chunk] -= 1
-                continue
-        if then is None or then.kind is not ActionKind.FORWARD:
-            seen.setdefault(tuple(state), action)
-    return tuple(_in_flight(s, seen[s], vpp) for s in _largest(list(seen)))
+    kinds = np.array([_KINDS[action.kind] for action in actions])
+    chunks = np.array([action.chunk for action in actions])
+    changes = np.zeros((len(actions), 2 * vpp), dtype=int)
+    rows = np.arange(len(actions))
+    changes[rows, chunks] += _ALIVE[kinds]
+    changes[rows, vpp + chunks] += _WAITING[kinds]
+    goes_on = np.append(kinds[1:] == _KINDS[ActionKind.FORWARD], False)
+    ends = np.flatnonzero(_RISES[kinds] & ~goes_on)
+    seen: dict[_State, int] = {}
+    for number, row in zip(ends.tolist(), changes.cumsum(axis=0)[ends].tolist(), strict=True):
+        seen.setdefault(tuple(row), number)
+    return tuple(_in_flight(s, actions[seen[s]], vpp) for s in _largest(list(seen)))
 
 
 def _largest(states: list[_State]) -> list[_State]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from itertools import count
 
 from simulator.schedule.action import Action, ActionKind, Schedule, StageActions
 
@@ -41,11 +41,12 @@ def _stage(stage: int, pp: int, micro_batches: int) -> StageActions:
 
 def numbered(stage: int, steps: list[_Step], micro_batches: int) -> StageActions:
     """Return passes with the micro-batches of each kind and chunk counted up from 0."""
-    seen: Counter[_Step] = Counter()
-    actions = []
-    for kind, chunk in steps:
-        number = seen[kind, chunk]
-        seen[kind, chunk] += 1
-        if number < micro_batches:
-            actions.append(Action(stage, kind, number, chunk))
-    return tuple(actions)
+    following = {step: count().__next__ for step in set(steps)}
+    passes = [(step, following[step]()) for step in steps]
+    return tuple(
+        [
+            Action(stage, kind, number, chunk)
+            for (kind, chunk), number in passes
+            if number < micro_batches
+        ]
+    )

@@ -9,6 +9,7 @@ import pytest
 
 from planner import plan
 from planner.budget import Budget, proved_gap
+from planner.division import fits_of
 from planner.feasible import layout_key
 from planner.search import fastest
 from planner.space import enumerate_layouts
@@ -37,7 +38,7 @@ def small(**search: Any) -> Scenario:
 def test_what_was_left_open_is_no_better_than_its_bound(estimates: int) -> None:
     cast = Forecaster.of(small())
     layouts = enumerate_layouts(small()).layouts
-    found = fastest(cast, layouts, _TOP, budget=Budget(estimates=estimates))
+    found = fastest(cast, fits_of(cast, layouts), _TOP, budget=Budget(estimates=estimates))
     everything = sorted((cast.step_time(layout), layout_key(layout)) for layout in layouts)
     if found.least_open is None:
         assert [(each.seconds, each.key) for each in found.best] == everything[:_TOP]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner import plan, to_json, to_rows
+from planner.division import fits_of
 from planner.feasible import divide_by_memory, layout_key
 from planner.search import fastest
 from planner.space import enumerate_layouts
@@ -103,7 +104,7 @@ def small() -> Scenario:
 def test_search_finds_what_a_full_evaluation_finds(given_scenario: Scenario) -> None:
     cast = Forecaster.of(given_scenario)
     layouts, count = enumerate_layouts(given_scenario).layouts, given_scenario.file.search.top
-    found = fastest(cast, layouts, count)
+    found = fastest(cast, fits_of(cast, layouts), count)
     everything = sorted((cast.step_time(layout), layout_key(layout)) for layout in layouts)
     assert [(best.seconds, best.key) for best in found.best] == everything[:count]
 
@@ -120,6 +121,7 @@ def test_memory_divides_layouts_as_testing_each_does(given_scenario: Scenario) -
     assert found.too_large == len(layouts) - len(found.fitting)
     least = [] if found.fitting else sorted(peaks.values())[:1]
     assert [peaks[layout] for layout in found.nearest] == least
+    assert divide_by_memory(cast, space, limit, keep=1, processes=2) == found
 
 
 def test_few_layouts_are_estimated() -> None:
@@ -226,9 +228,9 @@ def test_examples_of_mixtures_take_this_much_work(
     cast, search = Forecaster.of(given_scenario), given_scenario.file.search
     limit = search.memory_fraction * given_scenario.profile.accelerator.memory
     space = enumerate_layouts(given_scenario)
-    fitting = divide_by_memory(cast, space, limit, keep=1).fitting
-    found = fastest(cast, fitting, search.top)
-    sizes = (space.considered, len(space.layouts), len(fitting), found.estimated)
+    fits = divide_by_memory(cast, space, limit, keep=1, processes=1).fits
+    found = fastest(cast, fits, search.top)
+    sizes = (space.considered, len(space.layouts), len(fits), found.estimated)
     assert (sizes, cast.costs.blocks_priced) == (counts, priced)
 
 

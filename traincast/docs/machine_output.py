@@ -34,6 +34,7 @@ ROW = {
     "low": ("number or null", "lower end of the 80 % interval"),
     "high": ("number or null", "upper end of the 80 % interval"),
     "peak_memory_bytes": ("number or null", "predicted, reserved, of the fullest rank; steps only"),
+    "measured_peak_memory_bytes": ("number or null", "as the row reports it, reserved"),
     "feasible": (
         "true, false or null",
         "whether `plan` would take it to fit: at most 94 % of the device; steps only",

@@ -14,6 +14,7 @@ from pydantic import BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from simulator.field_docs import field_docs
 from simulator.units import Dimension
 from traincast.docs.markdown import anchor, code, prose, table
 from traincast.docs.sources import attribute_docs
@@ -39,8 +40,9 @@ def record_sections(
     words = _Words(headings=headings, pages=pages)
     parts, enums = [], dict.fromkeys(e for record in paths for e in _enums(record))
     for record in paths:
+        docs = field_docs(record)
         rows = [
-            _row(name, field, words, name in optional and record is root)
+            [*_row(name, field, words, name in optional and record is root), docs.get(name, "")]
             for name, field in record.model_fields.items()
         ]
         title = [f"## {headings[record]}"] if headings[record] else []
@@ -94,7 +96,7 @@ def _heading(paths: list[str]) -> str:
 def _row(name: str, field: FieldInfo, words: _Words, optional: bool) -> list[str]:
     shown = words.of(field.annotation, tuple(field.metadata))
     default = "follows from others" if optional else _default(field)
-    return [code(name), shown, default, field.description or ""]
+    return [code(name), shown, default]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from reports.result_files.kinds import FORMAT, WRITERS, ResultKind
 from reports.result_files.loading import MODELS
+from simulator.field_docs import field_docs
 from traincast.docs.markdown import code, page, table
 
 _INTRO = (
@@ -37,7 +38,7 @@ def _sections() -> Iterator[str]:
             yield f"## {title}"
             yield _first(record)
             rows = [
-                [code(name), _type(field.annotation), " ".join((field.description or "").split())]
+                [code(name), _type(field.annotation), field_docs(record).get(name, "")]
                 for name, field in record.model_fields.items()
             ]
             yield table(["key", "value", "meaning"], rows)

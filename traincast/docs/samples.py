@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from reports.figures import save_overview
+from reports.charts import Figure, Timeline
+from reports.drawing.files import save_figure
+from reports.records import step_record
+from reports.report_figures.step import breakdown, timeline
+from reports.result_files import StepFile
+from reports.step_detail import timeline_record
+from reports.words import english
 from simulator.errors import InputError, Problem
+from simulator.files import parse_record
 from simulator.parallel.layout import ParallelLayout, Recompute
 from simulator.scenario import load_scenario
 from traincast.docs.blocks import fill_block
@@ -29,10 +37,20 @@ def write_samples(docs: Path) -> None:
     smaller = scenario.model_copy(update={"file": scenario.file.model_copy(update={"job": job})})
     layout = ParallelLayout(tp=8, pp=8, dp=16, micro_batch_size=1, recompute=Recompute.FULL)
     title = "GPT-3 175B, 1024 A100, tp 8, pp 8, dp 16, 16 micro-batches"
-    save_overview(simulate_step(smaller, layout), title, docs / "images" / "step.png")
+    result = simulate_step(smaller, layout)
+    record = {**step_record(smaller, layout, result), "timeline": timeline_record(result.spans)}
+    step = parse_record(StepFile, record, EXAMPLE)
+    save_figure(_overview(step, title), docs / "images" / "step.png")
     output = output_of(["plan", EXAMPLE], root)
     for page in _PAGES:
         fill_block(root / page, "plan", f"```text\n{output}\n```")
+
+
+def _overview(step: StepFile, title: str) -> tuple[Figure, ...]:
+    """Return the timeline of a step, and what the time of its busiest stage goes into."""
+    (passes,), (shares,) = timeline(step, english), breakdown(step, english)
+    assert isinstance(passes, Timeline)
+    return replace(passes, title=f"{title}: {step.step.step_time_s:.2f} s a step"), shares
 
 
 def output_of(words: list[str], folder: Path) -> str:

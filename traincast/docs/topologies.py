@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from simulator.field_docs import DescribedSchema
 from simulator.topology.registry import FABRICS, UNITS, FabricKind, UnitKind
 from simulator.topology.topology_file import TopologyTable
 from traincast.docs.markdown import anchor, code, first_line, page, table
@@ -41,7 +42,7 @@ def topology_page() -> str:
 
 def topology_schema() -> str:
     """Return the JSON schema of a topology file."""
-    schema = TopologyTable.model_json_schema()
+    schema = TopologyTable.model_json_schema(schema_generator=DescribedSchema)
     inside = schema.setdefault("$defs", {})
     for name, kinds in _TABLES.items():
         schema["properties"][name] = {
@@ -78,7 +79,9 @@ def _heading(name: str, kind: str) -> str:
 
 def _kind_schema(kind: str, record: type[BaseModel], inside: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a table of one kind; the records inside it are added to `inside`."""
-    schema = record.model_json_schema(ref_template="#/$defs/{model}")
+    schema = record.model_json_schema(
+        ref_template="#/$defs/{model}", schema_generator=DescribedSchema
+    )
     for name, inner in schema.pop("$defs", {}).items():
         assert inside.setdefault(name, inner) == inner, f"two records are called {name}"
     properties = {"kind": {"const": kind}} | schema.get("properties", {})

@@ -10,7 +10,7 @@ from simulator.hardware.accelerator import Dtype
 from simulator.parallel.blocks import head_passes, layer_passes
 from simulator.parallel.layout import ParallelLayout, Recompute
 from simulator.parallel.shard import Shard, make_shard
-from simulator.parallel.split_backward import split_backward, with_weight_memory
+from simulator.parallel.split_backward import kept_for_weights, split_backward
 from simulator.parallel.work import CommWork
 from simulator.workload.job import Recipe
 from tests.fakes import fake_stack, tiny_job, tiny_model
@@ -27,7 +27,7 @@ def shard_of(*, tp: int = 1, sequence_parallel: bool = False, **kernels: object)
 def gpt_layer(shard: Shard) -> float:
     (layer,) = set(tiny_model().layers())
     passes = layer_passes(layer, shard, Recompute.NONE)
-    return with_weight_memory(passes, shard).kept_for_weights
+    return kept_for_weights(passes, shard)
 
 
 def test_a_gpt_layer_keeps_32_h_bytes_a_token_as_in_the_paper() -> None:
@@ -46,8 +46,7 @@ def test_an_input_gathered_again_stays_whole_until_the_weight_gradient() -> None
 
 def test_the_head_keeps_its_input_and_the_gradient_of_the_logits() -> None:
     shard = shard_of()
-    passes = with_weight_memory(head_passes(H, 1024, shard), shard)
-    assert passes.kept_for_weights == 2 * TOKENS * (H + 1024)
+    assert kept_for_weights(head_passes(H, 1024, shard), shard) == 2 * TOKENS * (H + 1024)
 
 
 @given(

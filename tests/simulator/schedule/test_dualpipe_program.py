@@ -90,11 +90,8 @@ def test_zero_bubble_peaks_are_counted_in_bytes() -> None:
     layout = ParallelLayout(pp=2, schedule=ScheduleName.ZERO_BUBBLE_H1)
     cast = forecaster(layout)
     program = cast.program(layout)
-    parts = [
-        [(priced.passes, n) for priced, n in cast.costs.parts(program, chunk.whole)]
-        for chunk in program.chunks
-    ]
-    kept = [sum(p.kept * n for p, n in part) for part in parts]
+    parts = [cast.costs.parts(program, chunk.whole) for chunk in program.chunks]
+    kept = [sum(priced.passes.kept * n for priced, n in part) for part in parts]
     waiting = sum(p.kept_for_weights * n for p, n in parts[1])
     held = [use.activations for use in cast.memory(layout)]
     assert waiting > kept[1]
