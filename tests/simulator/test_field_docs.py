@@ -6,7 +6,6 @@ from pydantic import Field
 
 from simulator.field_docs import DescribedSchema, field_docs
 from simulator.files import FileRecord
-from simulator.scenario import ClusterFile
 
 
 class Parent(FileRecord):
@@ -42,7 +41,3 @@ def test_every_property_of_a_schema_is_described_at_every_depth() -> None:
     assert schema["$defs"]["Parent"]["properties"]["size"]["description"] == (
         "Of the whole, in bytes."
     )
-
-
-def test_all_keys_of_a_cluster_say_what_they_are() -> None:
-    assert field_docs(ClusterFile).keys() == ClusterFile.model_fields.keys()
