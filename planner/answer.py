@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.axes import expert_sizes, tensor_sizes
-from planner.budget import cut_notes, proved_gap
+from planner.budget import cut_notes, front_notes, proved_gap
 from planner.explain import (
     beyond_words,
     bottleneck,
@@ -121,6 +121,7 @@ def answer(scenario: Scenario, outcome: Outcome) -> Plan:
         warnings=(
             *forecaster.provenance.warnings,
             *cut_notes(outcome.searched),
+            *front_notes(outcome.front),
             *unmatched_notes([pool.variant.scenario for pool in outcome.pools]),
             *_search_notes(forecaster),
         ),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil
 from time import monotonic
 
-from planner.result import Searched
+from planner.result import Front, Searched
 from simulator.scenario import SearchFile
 
 _SHOWN = 1e-4
@@ -35,6 +35,12 @@ class Budget:
     def of(cls, search: SearchFile) -> Budget:
         """Return what a search table allows; its time begins to run."""
         return cls(seconds=search.time_limit, estimates=search.max_estimates)
+
+    def again(self) -> Budget:
+        """Return a budget of as many estimates as this one had, which ends when this one does."""
+        other = Budget(estimates=self._estimates, clock=self._clock)
+        other._end = self._end
+        return other
 
     def count(self) -> None:
         """Count one exact estimate."""
@@ -71,6 +77,16 @@ def cut_notes(searched: Searched) -> tuple[str, ...]:
         f"the search was cut short after {searched.estimated} exact estimates of "
         f"{searched.fitting} layouts that fit; no other layout is better than the best one by more "
         f"than {shown_gap(searched.gap)}, as far as estimates tell",
+    )
+
+
+def front_notes(front: Front | None) -> tuple[str, ...]:
+    """Return a warning where the search for a Pareto front was cut short."""
+    if front is None or not front.left_open:
+        return ()
+    return (
+        f"the Pareto front was cut short: {front.left_open} layouts that fit were not settled, "
+        "and any of them could be on it, in place of some that are",
     )
 
 

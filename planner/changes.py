@@ -2,7 +2,9 @@
 
 Keys are paths: those of the scenario file (`job.`, `cluster.`, `search.`), and of the files that
 it names: `accelerator.`, `node.`, `fabric.`, `price.` of the profile, `constants.` of its
-constants, `stack.` and `model.`. A part `*` stands for every key of a table.
+constants, `stack.` and `model.`. A part `*` stands for every key of a table. Of a mixed cluster a
+key of the profile or its constants changes the machines of every part, and a factor of
+`cluster.nodes` the nodes of every part.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from simulator.aims import ChangeValue
 from simulator.errors import InputError, Problem
 from simulator.files import nearest, parse_record
 from simulator.hardware.constants import FittedConstants
-from simulator.hardware.parts_checks import uniform_problem
 from simulator.hardware.profile import Profile, ProfileFile, load_profile
 from simulator.scenario import Scenario, ScenarioFile, machine_problems
 from simulator.workload.load import load_model
@@ -32,6 +33,8 @@ _MACHINE = ("accelerator", "node", "fabric", "price")
 _FILE = ("cluster", "job", "layout", "search")
 NAMED = (*_MACHINE, "constants", "model", "stack")
 """First parts of the keys of what a scenario names."""
+_OF_PROFILE = (*_MACHINE, "constants")
+_NODES = "cluster.nodes"
 _PARTS = (*_FILE, *NAMED)
 _FACTOR = re.compile(r"x\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _QUANTITY = re.compile(r"\s*([-+\d.e]+)\s*(\S.*)")
@@ -68,7 +71,8 @@ def set_keys(scenario: Scenario, change: Change, name: str = "") -> Scenario:
         if not inside:
             continue
         try:
-            found = _Edit(scenario=found, part=part, where=where).of(inside)
+            edit = _Edit(scenario=found, part=part, where=where)
+            found = edit.of_machines(inside) if part in _OF_PROFILE else edit.of(inside)
         except InputError as error:
             problems += error.problems
     problems += (_unknown(key, where) for key in change if key.split(".")[0] not in _PARTS)
@@ -112,16 +116,24 @@ class _Edit:
         for key, value in change.items():
             path = key.split(".") if keeps else key.split(".")[1:]
             self._set(data, path, value, key)
+            if key == _NODES and _factor(value) is not None:
+                for part in data["cluster"]["part"]:
+                    self._set(part, ["nodes"], value, key)
         if keeps == "scenario":
             data |= {"model": self.scenario.file.model}
         return self._with(parse_record(kind, data, self.where), change)
 
+    def of_machines(self, change: Change) -> Scenario:
+        """Return the scenario with these keys of the profile of each part changed."""
+        scenario, found = self.scenario, []
+        for profile in (scenario.profile, *scenario.others):
+            alone = scenario.model_copy(update={"profile": profile})
+            found.append(replace(self, scenario=alone).of(change).profile)
+        return scenario.model_copy(update={"profile": found[0], "others": tuple(found[1:])})
+
     def _record(self) -> tuple[BaseModel, type[BaseModel], str]:
         """Return the record, its type, and where the key names its first table too, what it is."""
         scenario = self.scenario
-        if scenario.mixed and self.part in ("constants", *_MACHINE):
-            what = "a change of the machine"
-            raise InputError(uniform_problem(scenario.parts, self.where, self.part, what))
         match self.part:
             case "constants":
                 return scenario.profile.constants, FittedConstants, ""
@@ -178,10 +190,14 @@ def _on(scenario: Scenario, change: Change, **records: Any) -> Scenario:
 
 def _new(old: Any, value: ChangeValue, where: str, key: str) -> Any:
     """Return the new value of a key: `value`, or the old one times its factor."""
-    factor = _FACTOR.fullmatch(value.strip()) if isinstance(value, str) else None
-    if factor is None:
-        return value
-    return _times(old, float(factor[1]), where, key)
+    factor = _factor(value)
+    return value if factor is None else _times(old, factor, where, key)
+
+
+def _factor(value: ChangeValue) -> float | None:
+    """Return the factor that a value such as "x2" is, None where it is a value of its own."""
+    found = _FACTOR.fullmatch(value.strip()) if isinstance(value, str) else None
+    return None if found is None else float(found[1])
 
 
 def _times(old: Any, factor: float, where: str, key: str) -> Any:

@@ -78,6 +78,7 @@ class _Division:
         self.forecaster, self.limit = forecaster, limit
         self.found: _Found = []
         self.too_large: set[Path] = set()
+        self._least_states: dict[tuple[object, ...], float] = {}
 
     def of_mesh(self, mesh: Branch) -> _Found:
         """Return the layouts of a mesh that fit."""
@@ -105,7 +106,7 @@ class _Division:
                     self.found.append((quick_bound(self.forecaster, layout), chosen))
                 else:
                     self.too_large.add(here)
-            elif axis + 1 == _STATES and self._states(chosen, behind) > self.limit:
+            elif axis + 1 == _STATES and self._states(chosen, here, behind) > self.limit:
                 self.too_large.add(here)
             else:
                 self._walk(axis + 1, chosen, behind, here)
@@ -118,17 +119,22 @@ class _Division:
         cast = self.forecaster
         return cast.peak_memory(layout) <= self.limit and cast.fits_host(layout)
 
-    def _states(self, fields: Choice, behind: Branch) -> float:
-        """Return bytes of states that layouts need at least, whatever is chosen behind them."""
-        chosen = {
-            host["optimizer_offload"]: fields | saver | host
-            for saver, hosts in behind.open
-            for host, _ in hosts.open
-        }
-        return min(
-            self.forecaster.state_memory(ParallelLayout.of_checked(each))
-            for each in chosen.values()
-        )
+    def _states(self, fields: Choice, path: Path, behind: Branch) -> float:
+        """Return bytes of states that layouts need at least, whatever is chosen behind them.
+
+        Of what is chosen before the pipeline only the mesh and the experts' ranks matter.
+        """
+        key = (fields["ep"], fields["etp"], path, id(behind))
+        found = self._least_states.get(key)
+        if found is None:
+            chosen = {
+                host["optimizer_offload"]: fields | saver | host
+                for saver, hosts in behind.open
+                for host, _ in hosts.open
+            }
+            layouts = map(ParallelLayout.of_checked, chosen.values())
+            found = self._least_states[key] = min(map(self.forecaster.state_memory, layouts))
+        return found
 
 
 def families(mesh: Branch) -> Iterator[tuple[Choice, Branch]]:

@@ -26,7 +26,8 @@ class Explanation:
     worthwhile: Worthwhile | None
     """None where no kind of layouts was asked for."""
     sensitivities: tuple[Sensitivity, ...] = ()
-    """How each source of error moves the step of the best layout; empty where nothing fits."""
+    """How each source of error moves the step of the best layout; empty where nothing fits, and
+    for a mixed cluster."""
 
 
 def explain(
@@ -48,7 +49,8 @@ def explain(
     check_changes(scenario)
     if wanted:
         restricted(scenario, wanted)
-    drawing = scenario.file.uncertainty or UncertaintyFile()
+    # Nothing is drawn for a mixed cluster, whose machines have constants of their own.
+    drawing = None if scenario.mixed else scenario.file.uncertainty or UncertaintyFile()
     file = scenario.file.model_copy(update={"uncertainty": drawing})
     found = plan(scenario.model_copy(update={"file": file}), mapped=mapped)
     if not found.layouts:
@@ -58,7 +60,7 @@ def explain(
     base = replace(base, varied=Varied())
     changes = what_ifs(one, base, progress)
     kind = None if not wanted else worthwhile(one, base, wanted, progress)
-    moved = sensitivities(one, base, found.drawn)
+    moved = () if one.mixed else sensitivities(one, base, found.drawn)
     return Explanation(plan=found, what_ifs=tuple(changes), worthwhile=kind, sensitivities=moved)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
+from planner.budget import Budget
 from planner.result import Front, FrontLayout
 from planner.selection import Bounded, Pool, all_bounded, closer
 from simulator.aims import Objective
@@ -24,12 +25,13 @@ class FrontPoint(NamedTuple):
     layout: ParallelLayout
 
 
-def front_of(pools: Sequence[Pool], objectives: tuple[Objective, Objective]) -> Front:
+def front_of(
+    pools: Sequence[Pool], objectives: tuple[Objective, Objective], budget: Budget | None = None
+) -> Front:
     """Return the front as a record, its values in the units of `PlannedLayout`."""
-    return Front(
-        objectives=objectives,
-        layouts=tuple(_shown(point, objectives) for point in pareto_front(pools, objectives)),
-    )
+    points, left_open = pareto_front(pools, objectives, budget)
+    shown = tuple(_shown(point, objectives) for point in points)
+    return Front(objectives=objectives, layouts=shown, left_open=left_open)
 
 
 def _shown(point: FrontPoint, objectives: tuple[Objective, Objective]) -> FrontLayout:
@@ -49,17 +51,20 @@ def _shown(point: FrontPoint, objectives: tuple[Objective, Objective]) -> FrontL
 
 
 def pareto_front(
-    pools: Sequence[Pool], objectives: tuple[Objective, Objective]
-) -> list[FrontPoint]:
+    pools: Sequence[Pool], objectives: tuple[Objective, Objective], budget: Budget | None = None
+) -> tuple[list[FrontPoint], int]:
     """Return the front over the layouts of all variants within the limits, by the first objective.
 
     Exact, at estimated step times: a layout is passed over only where one that was estimated is as
     good in both objectives as the other can be at best. Of layouts equal in both, one is there.
+    Once the budget is spent the front of those estimated so far, at least one, is returned with the
+    number of layouts that could still be on it; else that is 0.
     """
+    budget = budget or Budget()
     queue = list(all_bounded(pools, objectives))
     heapify(queue)
     found: list[FrontPoint] = []
-    while queue:
+    while queue and not (found and budget.spent):
         item = queue[0]
         if item.seconds > item.pool.measure.longest or _covered(item.values, found):
             heappop(queue)
@@ -68,10 +73,15 @@ def pareto_front(
         else:
             heappop(queue)
             point = _estimated(item, objectives)
+            budget.count()
             if point.seconds <= item.pool.measure.longest and not _covered(point.values, found):
                 found = [each for each in found if not covers(point.values, each.values)]
                 found.append(point)
-    return sorted(found, key=lambda point: point.values)
+    left_open = sum(
+        item.seconds <= item.pool.measure.longest and not _covered(item.values, found)
+        for item in queue
+    )
+    return sorted(found, key=lambda point: point.values), left_open
 
 
 def covers(one: Iterable[float], other: Iterable[float]) -> bool:

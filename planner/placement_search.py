@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from planner.placement_score import (
     score_of,
 )
 from planner.placement_traffic import Demand
+from planner.search import Progress
 from simulator.errors import InputError, Problem
 from simulator.topology.graph import IntArray
 from simulator.topology.places import Places
@@ -46,7 +48,11 @@ class FoundPlaces:
 
 
 def search_places(
-    demand: Demand, *, goal: Goal = Goal.BUSIEST_LINK, budget: int = 2000
+    demand: Demand,
+    *,
+    goal: Goal = Goal.BUSIEST_LINK,
+    budget: int = 2000,
+    progress: Progress | None = None,
 ) -> FoundPlaces:
     """Return the best places found when about `budget` orders have been looked at.
 
@@ -54,7 +60,7 @@ def search_places(
     these, and from the others while the budget lasts, it exchanges units, then single ranks, keeps
     every exchange that helps, and ends when none does. What an exchange gains is exact: the loads
     of the groups that move are taken away and added where they go. The same input gives the same
-    answer.
+    answer. `progress` is told the orders looked at and, of fewer, the budget.
 
     Raises:
         InputError: there are more ranks than accelerators, or some cannot reach each other.
@@ -65,10 +71,15 @@ def search_places(
     starts.sort(key=lambda start: start[1].score.key(goal))
     looked = len(starts)
     found: list[tuple[str, _End]] = []
+
+    def tell(more: int) -> None:
+        if progress is not None:
+            progress(looked + more, max(budget, looked + more))
+
     for name, start in starts:
         if found and looked >= budget:
             break
-        end = _descended(demand, start, goal, max(0, budget - looked))
+        end = _descended(demand, start, goal, max(0, budget - looked), tell)
         looked += end.looked
         found.append((name, end))
     name, best = min(found, key=lambda pair: pair[1].order.score.key(goal))
@@ -84,7 +95,9 @@ class _End:
     looked: int
 
 
-def _descended(demand: Demand, start: Order, goal: Goal, most: int) -> _End:
+def _descended(
+    demand: Demand, start: Order, goal: Goal, most: int, tell: Callable[[int], None]
+) -> _End:
     """Return where exchanges lead of which each helps, `most` of them looked at."""
     topology = demand.router.topology
     order, swaps, looked, since = start, 0, 0, 0
@@ -92,6 +105,7 @@ def _descended(demand: Demand, start: Order, goal: Goal, most: int) -> _End:
     while since < len(moves) and looked < most:
         after = exchanged(order.places, *moves[looked % len(moves)])
         looked, since = looked + 1, since + 1
+        tell(looked)
         score = _score_after(demand, order, after)
         if score is not None and score.key(goal) < order.score.key(goal):
             order, swaps, since = order_at(demand, after), swaps + 1, 0

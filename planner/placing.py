@@ -9,6 +9,7 @@ from planner.placement_bytes import step_bytes
 from planner.placement_score import Goal, PlacementScore, order_at
 from planner.placement_search import search_places
 from planner.placement_traffic import Demand
+from planner.search import Progress
 from simulator.api import Forecaster
 from simulator.cost.network.network import Network
 from simulator.parallel.layout import Axis, ParallelLayout
@@ -68,7 +69,12 @@ class Placing:
 
 
 def place(
-    scenario: Scenario, layout: ParallelLayout, *, goal: Goal = Goal.BUSIEST_LINK, budget: int
+    scenario: Scenario,
+    layout: ParallelLayout,
+    *,
+    goal: Goal = Goal.BUSIEST_LINK,
+    budget: int,
+    progress: Progress | None = None,
 ) -> Placing:
     """Return a better order of the ranks of a layout, `budget` orders looked at.
 
@@ -87,7 +93,7 @@ def place(
     assert isinstance(network.routes, Router), "conditions route by it"
     bytes_of = step_bytes(forecaster, layout)
     demand = Demand(router=network.routes, layout=layout, bytes_of=bytes_of)
-    searched = search_places(demand, goal=goal, budget=budget)
+    searched = search_places(demand, goal=goal, budget=budget, progress=progress)
     size = scenario.profile.node.accelerators
     orders = {file.rank_order: network.places, SEARCHED: searched.places.accelerators}
     before, found = (

@@ -50,7 +50,8 @@ def plan(scenario: Scenario, *, progress: Progress | None = None, mapped: bool =
     bar.finish_search()
     layouts = ranked(pools, selected.best, search.objective, search.simulate, bar.played)
     layouts, drawn = compared(scenario, pools, layouts)
-    front = front_of(pools, search.pareto) if search.pareto and selected.best else None
+    wanted = search.pareto if selected.best else None
+    front = front_of(pools, wanted, budget.again()) if wanted else None
     outcome = Outcome(pools=pools, selected=selected, layouts=layouts, drawn=drawn, front=front)
     found = answer(scenario, outcome)
     if not mapped:

@@ -86,6 +86,8 @@ class Front:
     objectives: tuple[Objective, Objective]
     layouts: tuple[FrontLayout, ...]
     """By the first objective, best first."""
+    left_open: int = 0
+    """Layouts that could be on it, where the search was cut short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

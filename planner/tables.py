@@ -148,6 +148,7 @@ def _front_entry(front: Front) -> dict[str, Any]:
             }
             for point in front.layouts
         ],
+        "left_open": front.left_open,
     }
 
 

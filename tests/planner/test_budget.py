@@ -11,8 +11,12 @@ from planner import plan
 from planner.budget import Budget, proved_gap
 from planner.division import fits_of
 from planner.feasible import layout_key
+from planner.pareto import pareto_front
+from planner.pools import pool_of
 from planner.search import fastest
 from planner.space import enumerate_layouts
+from planner.variants import variants
+from simulator.aims import Objective
 from simulator.api import Forecaster
 from simulator.parallel.layout import Recompute
 from simulator.scenario import Scenario, SearchFile
@@ -84,3 +88,22 @@ def test_a_budget_is_shared_by_all_jobs_and_clusters() -> None:
 def test_a_limit_that_is_not_reached_changes_nothing(search: dict[str, Any]) -> None:
     free, limited = plan(small()), plan(small(**search))
     assert (limited.layouts, limited.searched) == (free.layouts, free.searched)
+
+
+@pytest.mark.parametrize("estimates", [1, 3, 10**6])
+def test_a_front_that_was_cut_short_counts_what_could_be_on_it(estimates: int) -> None:
+    pools = [pool_of(variant) for variant in variants(small(memory_fraction=0.9))]
+    pair = (Objective.STEP_TIME, Objective.MEMORY)
+    whole, _ = pareto_front(pools, pair)
+    found, left_open = pareto_front(pools, pair, Budget(estimates=estimates))
+    known = {point.values for point in found}
+    assert len({point.values for point in whole} - known) <= left_open
+    assert (left_open == 0) == (estimates == 10**6)
+
+
+def test_a_plan_says_that_its_front_was_cut_short() -> None:
+    given = small(max_estimates=1, pareto=(Objective.STEP_TIME, Objective.MEMORY))
+    answer = plan(given)
+    assert answer.front is not None
+    assert len(answer.front.layouts) == 1
+    assert any("Pareto front was cut short" in warning for warning in answer.warnings)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from simulator.cost.between_passes import segment_of
 from simulator.cost.blocks import BlockCost
 from simulator.cost.network.bursts import Inside, PassFlow, bursts_of, only_exposed, repeated
 from simulator.cost.network.groups import Together
-from simulator.cost.step_costs import StepCosts, segment_of
+from simulator.cost.step_costs import StepCosts
 from simulator.parallel.program import StepProgram
 from simulator.parallel.split_backward import split_backward
 from simulator.parallel.work import Block, CommWork
