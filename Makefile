@@ -3,7 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime-installed
-# With EXTRAS=dev,calibrate (PyTorch) the tests that measure run too; else they skip and say so.
+# With EXTRAS=dev,calibrate (PyTorch) the tests that measure run too, and with frameworks those of
+# launch files that have the parser of a framework read them; else they skip and say so.
 EXTRAS ?= dev
 comma := ,
 DEV := $(VENV)/.$(subst $(comma),-,$(EXTRAS))-installed
@@ -14,7 +15,7 @@ SCENARIO ?= examples/gpt3-175b-1024-a100.toml
 PYTEST_ARGS ?= -n 2
 
 .DEFAULT_GOAL := help
-.PHONY: plan test check bench docs setup clean help format lint types contracts docs-check
+.PHONY: plan test check bench docs setup frameworks clean help format lint types contracts docs-check
 
 plan: $(RUNTIME)  ## forecast and plan the example run (SCENARIO=file.toml for another)
 	@$(BIN)/traincast plan $(SCENARIO)
@@ -48,12 +49,15 @@ bench: $(DEV)  ## run the benchmarks
 
 setup: $(DEV)  ## create .venv with everything needed to develop
 
+frameworks:  ## add the parsers of torchtitan, transformers and Hydra, for the tests that use them
+	@$(MAKE) --no-print-directory setup EXTRAS=dev,calibrate,frameworks
+
 clean:  ## remove .venv, caches and build outputs
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## list the targets
-	@awk -F ':.*##' '/^[a-z-]+:.*##/ {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*##' '/^[a-z-]+:.*##/ {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@for candidate in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
@@ -73,4 +77,5 @@ $(RUNTIME): pyproject.toml constraints.txt | $(BIN)/python
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	@echo 'Installing into $(VENV) (once; about a minute) ...' >&2
 	@$(PIP_INSTALL) -e '.[$(EXTRAS)]'
+	@$(if $(findstring frameworks,$(EXTRAS)),$(PIP_INSTALL) --no-deps torchtitan)
 	@touch $(RUNTIME) $@

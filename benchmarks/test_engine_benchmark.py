@@ -24,11 +24,10 @@ from tests.fakes import fake_profile, fake_stack, gpt3_175b, tiny_job, tiny_mode
 from tests.simulator.steps import CAPACITY, Step, step_of
 
 PIPELINES = ParallelLayout(pp=8, dp=128)
-PIPELINES_EVENTS = 441_386
-FULL_LINK_EVENTS = 204_247
+PIPELINES_EVENTS, PIPELINES_PLAYED = 3_651, 904
+FULL_LINK_EVENTS = 184_159
 _FULL = 0.002
 SHARDED = ParallelLayout(dp=1024, zero_stage=3)
-SHARDED_EVENTS = 531_201
 OVERLAP = {"gradient_reduce": True, "parameter_gather": True, "pipeline_send": True}
 
 
@@ -67,7 +66,7 @@ def play_all_different(step: Step, count: int, fabric: Fabric | None = None) -> 
 def test_1024_different_gpus_in_128_pipelines(benchmark: BenchmarkFixture) -> None:
     step = pipelines_step()
     run = benchmark.pedantic(play_all_different, (step, PIPELINES.dp), rounds=1)
-    assert run.events == PIPELINES_EVENTS
+    assert (run.events, run.played) == (PIPELINES_EVENTS, PIPELINES_PLAYED)
 
 
 def test_1024_different_gpus_on_a_link_that_is_full(benchmark: BenchmarkFixture) -> None:
@@ -99,4 +98,5 @@ def over_one_link(step: Step) -> list[WorkCost]:
 def test_1024_different_gpus_that_share_one_model(benchmark: BenchmarkFixture) -> None:
     step = sharded_step()
     run = benchmark.pedantic(play_all_different, (step, SHARDED.dp), rounds=1)
-    assert run.events == SHARDED_EVENTS
+    # All collectives are meetings on one stream, which nothing else can lengthen.
+    assert (run.events, run.played) == (0, 0)

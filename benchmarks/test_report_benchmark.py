@@ -10,10 +10,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from reports.page.document import Document, document_of
 from reports.page.html import MOST_BYTES, html_of
-from reports.plotly_figures import marks_of
 from reports.result_files import load_results
 from simulator.files import parse_record
 from simulator.scenario import ScenarioFile, resolve_scenario
+from tests.reports.marks import marks_of
 from traincast.forecasts import simulate_step, step_file
 
 STAGES, MICRO_BATCHES = 64, 256

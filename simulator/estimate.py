@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
 
 from simulator.cost.priced import WorkCost
 from simulator.results import Category, Span
 from simulator.schedule.tasks import STREAMS, StreamKind, TaskGraph, WorkKind
+from simulator.schedule.timing import task_ends
 
 _SENDS = (
     WorkKind.SEND_FORWARD,
@@ -46,8 +46,7 @@ class Timing:
 def estimate_step_time(graph: TaskGraph, costs: Sequence[WorkCost]) -> float:
     """Return the step time in seconds; `costs[i]` is the cost of `graph.works[i]`.
 
-    A task starts when its stream is free and what it waits for has ended:
-    end = max(stream, first, second) + duration. Exact where no two transfers share a link.
+    The recursion of `task_ends`; exact where no two transfers share a link.
     """
     return max(_ends(graph, costs)[:-1])
 
@@ -61,21 +60,8 @@ def estimate_timing(graph: TaskGraph, costs: Sequence[WorkCost]) -> Timing:
 
 
 def _ends(graph: TaskGraph, costs: Sequence[WorkCost]) -> list[float]:
-    """Return the end of every task; one more entry, always 0, stands for "waits for nothing"."""
     seconds = [cost.seconds for cost in costs]
-    durations = map(seconds.__getitem__, graph.work)
-    free = list(repeat(0.0, STREAMS * graph.pp))
-    ends = list(repeat(0.0, len(graph) + 1))
-    rows = zip(durations, graph.stream, graph.first, graph.second, strict=True)
-    for task, (duration, stream, first, second) in enumerate(rows):
-        begin = free[stream]
-        # Comparisons instead of max(): this is the innermost loop of a search.
-        if ends[first] > begin:  # noqa: PLR1730
-            begin = ends[first]
-        if ends[second] > begin:  # noqa: PLR1730
-            begin = ends[second]
-        free[stream] = ends[task] = begin + duration
-    return ends
+    return task_ends(graph, map(seconds.__getitem__, graph.work))
 
 
 def breakdown_of(

@@ -255,7 +255,12 @@ class StepResult:
     played: int | None = None
     """Kinds of data-parallel replicas that were played apart; None where all are alike."""
     events: int = 0
-    """Events the engine processed; 0 for an estimate."""
+    """Events the engine processed; 0 for an estimate, and where all tasks take a known time."""
+    tasks: int = 0
+    """Tasks of the step that the engine timed, of all replicas played; 0 for an estimate."""
+    played_tasks: int = 0
+    """Those of them that were played event by event, since others could lengthen them; each of the
+    others takes as long as alone, whatever the rest does."""
     spans: tuple[Span, ...] = ()
     breakdowns: tuple[Breakdown, ...] = ()
     """Of every stage, where there are spans."""

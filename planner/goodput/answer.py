@@ -15,7 +15,7 @@ from planner.goodput.best import (
     search_worlds,
 )
 from planner.goodput.bill import Fleet, energy_plan, hours_of, hours_of_run, price_of, times
-from planner.goodput.checkpoint import checkpoint_notes
+from planner.goodput.checkpoint import checkpoint_notes, keep_notes
 from planner.goodput.data import DataPlan, data_notes, data_plan
 from planner.goodput.elastic import elastic_notes
 from planner.goodput.interval import first_order_goodput
@@ -83,7 +83,7 @@ def answer(told: Told) -> RunPlan:
     scenario, known, run, played = told.scenario, told.known, told.run, told.played
     price, hours = price_of(scenario), hours_of(played, told.fleet)
     rate = price.per_accelerator_hour
-    data = _data(told)
+    data, checkpoint = _data(told), _checkpoint(told)
     return RunPlan(
         steps=known.steps,
         tokens=known.steps * scenario.file.job.tokens_per_step,
@@ -96,14 +96,14 @@ def answer(told: Told) -> RunPlan:
         cost=None if rate is None else times(hours, rate),
         currency=price.currency,
         shares=_shares(played),
-        checkpoint=_checkpoint(told),
+        checkpoint=checkpoint,
         failures=_failures(told),
         energy=energy_plan(scenario, told.step.breakdown, played, told.fleet, told.model),
         data=data,
         replications=len(played),
         samples=_samples(told, rate),
         seed=run.seed,
-        warnings=tuple(_warnings(told, data)),
+        warnings=tuple(_warnings(told, data, checkpoint)),
         assumptions=tuple(_assumptions(told)),
     )
 
@@ -139,7 +139,9 @@ def _checkpoint(told: Told) -> CheckpointPlan | None:
     if known.times is None:
         return None
     steps = round(known.shape.interval / told.step.step_time)
-    written = -(-known.steps // steps)
+    # Those before planned stops, in the mean run, stand between the regular ones.
+    saves = round(fmean(run.saves for run in told.played))
+    written = -(-known.steps // steps) + saves
     kept = written if file.keep is None else min(file.keep, written)
     searched = "search" if told.intervals else "end of the run"
     return CheckpointPlan(
@@ -184,10 +186,12 @@ def _data(told: Told) -> DataPlan:
     return data_plan(told.scenario, told.run.data, told.known.steps, told.step.step_time)
 
 
-def _warnings(told: Told, data: DataPlan) -> Iterator[str]:
+def _warnings(told: Told, data: DataPlan, checkpoint: CheckpointPlan | None) -> Iterator[str]:
     scenario, known, run = told.scenario, told.known, told.run
-    if known.times is not None:
+    if checkpoint is not None:
         yield from checkpoint_notes(known.size, run.checkpoint, scenario.profile, told.layout)
+        if run.checkpoint.keep is None:
+            yield from keep_notes(checkpoint.count, known.size.total)
     yield from elastic_notes(scenario, told.layout, len(known.shape.levels))
     yield from data_notes(run.data, data)
     if known.shape.spares > known.shape.levels[0].nodes:

@@ -67,7 +67,7 @@ def compare_intervals(
     """Return the best interval, then those of Young and Daly, each in whole steps.
 
     None is shorter than the write of a checkpoint beside training takes, nor longer than the run
-    or the time between planned stops, which wait for a checkpoint.
+    or the time between planned stops, after which the interval begins anew.
     """
     mtbf = 1.0 / fmean(world.hazard.per_second for world in worlds)
     delta, restart = shape.stall, shape.detection + shape.restart

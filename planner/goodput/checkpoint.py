@@ -14,7 +14,10 @@ from simulator.parallel.checkpoint import saved_bytes
 from simulator.parallel.layout import ZERO_PARAMETERS, ParallelLayout
 from simulator.parallel.states import groups
 from simulator.run_file import CheckpointFile, CheckpointMode
-from simulator.units import GB
+from simulator.units import GB, TERA
+
+USUALLY_KEPT = 10
+"""Checkpoints that a framework with a limit keeps: torchtitan 0.2 and 0.3, `keep_latest_k`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,19 @@ def checkpoint_notes(
         yield (
             f"a checkpoint waits in host memory with {staged / GB:.0f} GB a node, and a node has "
             f"{profile.node.host.memory / GB:.0f} GB"
+        )
+
+
+def keep_notes(count: int, size: float) -> Iterator[str]:
+    """Yield that a run keeps all of its `count` checkpoints of `size` bytes, where they are many.
+
+    >>> list(keep_notes(200, 1e12))
+    ['all 200 checkpoints are kept, 200 TB in storage by the end; run.checkpoint.keep = 10: 10 TB']
+    """
+    if count > USUALLY_KEPT:
+        yield (
+            f"all {count:,} checkpoints are kept, {count * size / TERA:,.3g} TB in storage by the "
+            f"end; run.checkpoint.keep = {USUALLY_KEPT}: {USUALLY_KEPT * size / TERA:,.3g} TB"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, inf
 from statistics import fmean
@@ -13,17 +12,16 @@ from planner.goodput.checkpoint import (
     checkpoint_size,
     checkpoint_times,
 )
+from planner.goodput.contradictions import amount_problems, no_room, too_often, too_short
 from planner.goodput.elastic import levels_of
 from planner.goodput.rates import Recovery, ReliabilityFile, load_rates
 from planner.goodput.shape import RunShape
 from simulator.api import Forecaster
 from simulator.errors import InputError, Problem
 from simulator.parallel.layout import ParallelLayout
-from simulator.run_file import CheckpointFile, FailureFile, MaintenanceFile, RunFile
+from simulator.run_file import CheckpointFile, FailureFile, RunFile
 from simulator.scenario import Scenario
 
-MOST_STOPS = 10_000
-"""Planned stops of a run."""
 _CHECKPOINTS_A_STOP = 10
 """Where nothing else asks for checkpoints: a planned stop then waits a tenth of its period."""
 
@@ -34,7 +32,7 @@ class KnownRun:
 
     steps: int
     shape: RunShape
-    """Its interval is what planned stops ask for, or the whole run, if the scenario gives none."""
+    """Its interval is what planned stops wait for, or the whole run, if the scenario gives none."""
     size: CheckpointSize
     times: CheckpointTimes | None
     """None where nothing says how fast storage is, and nothing fails: checkpoints are left out."""
@@ -53,15 +51,10 @@ def known_run(
         InputError: with all that is missing or contradicts itself in its run table.
     """
     run, where = scenario.file.run or RunFile(), scenario.where
-    problems = list(_problems(scenario, run))
-    rates: list[ReliabilityFile] = []
+    rates, problems = _rates(run, where)
+    problems = [*amount_problems(scenario, run), *problems]
     times = None
     size = checkpoint_size(forecaster, layout)
-    for number, name in enumerate(run.failures.rates if run.failures else ()):
-        try:
-            rates.append(load_rates(name, where=where, number=number))
-        except InputError as error:
-            problems += error.problems
     if run.failures is not None or _has_storage(scenario, run.checkpoint):
         try:
             times = checkpoint_times(size, run.checkpoint, scenario.profile, layout, where)
@@ -69,30 +62,32 @@ def known_run(
             problems += error.problems
     given = interval_steps(run.checkpoint, step_time)
     if times is not None and given is not None:
-        problems += _too_short(run.checkpoint, given, step_time, times, where)
+        problems += too_short(run.checkpoint, given, step_time, times, where)
     if run.steps is not None or scenario.file.job.tokens is not None:
-        problems += _too_often(run.maintenance, steps_of(scenario, run) * step_time, where)
+        problems += too_often(run.maintenance, steps_of(scenario, run) * step_time, where)
     if problems:
         raise InputError(*problems)
     steps = steps_of(scenario, run)
     recovery = recovery_of(run.failures, rates) if run.failures is not None else None
-    own = run.checkpoint.overhead
-    overhead = own if own is not None or recovery is None else recovery.checkpoint_overhead
+    restart = (recovery.restart if recovery else 0.0) + (times.read if times else 0.0)
+    if problems := list(no_room(run.maintenance, restart, where)):
+        raise InputError(*problems)
     interval = min(given or _unforced_interval(run, steps, step_time), steps) * step_time
     return KnownRun(
         steps=steps,
         shape=RunShape(
             work=steps * step_time,
             interval=interval,
-            stall=times.stall + (overhead or 0.0) if times else 0.0,
+            stall=times.stall + _overhead(run, recovery) if times else 0.0,
             write=times.write if times else 0.0,
             detection=recovery.detection if recovery else 0.0,
-            restart=(recovery.restart if recovery else 0.0) + (times.read if times else 0.0),
+            restart=restart,
             repair=recovery.repair if recovery else 0.0,
             levels=levels_of(scenario, layout, forecaster),
             spares=run.failures.spares if run.failures else 0,
             maintenance_every=run.maintenance.every if run.maintenance else inf,
             maintenance=run.maintenance.lasts if run.maintenance else 0.0,
+            saves_first=run.maintenance is None or run.maintenance.checkpoint_first,
         ),
         size=size,
         times=times,
@@ -100,6 +95,26 @@ def known_run(
         recovery=recovery,
         given_interval=given is not None,
     )
+
+
+def _rates(run: RunFile, where: str) -> tuple[list[ReliabilityFile], list[Problem]]:
+    """Return the failure rates that a run table names, and what is wrong with them."""
+    rates: list[ReliabilityFile] = []
+    problems: list[Problem] = []
+    for number, name in enumerate(run.failures.rates if run.failures else ()):
+        try:
+            rates.append(load_rates(name, where=where, number=number))
+        except InputError as error:
+            problems += error.problems
+    return rates, problems
+
+
+def _overhead(run: RunFile, recovery: Recovery | None) -> float:
+    """Return what a checkpoint takes besides copies and writes, seconds."""
+    own: float | None = run.checkpoint.overhead
+    if own is not None:
+        return own
+    return recovery.checkpoint_overhead if recovery is not None else 0.0
 
 
 def steps_of(scenario: Scenario, run: RunFile) -> int:
@@ -119,9 +134,9 @@ def interval_steps(file: CheckpointFile, step_time: float) -> int | None:
 def _unforced_interval(run: RunFile, steps: int, step_time: float) -> int:
     """Return the steps between checkpoints that no failure asks for.
 
-    Planned stops wait for one, so they ask for some; without them only the end of the run does.
+    Planned stops that wait for one ask for some; else only the end of the run does.
     """
-    if run.maintenance is None:
+    if run.maintenance is None or run.maintenance.checkpoint_first:
         return steps
     return max(1, int(run.maintenance.every / _CHECKPOINTS_A_STOP / step_time))
 
@@ -144,50 +159,3 @@ def recovery_of(file: FailureFile, rates: list[ReliabilityFile]) -> Recovery:
 def _has_storage(scenario: Scenario, file: CheckpointFile) -> bool:
     own = scenario.profile.node.host.storage_bandwidth
     return own is not None or file.write_bandwidth is not None
-
-
-def _problems(scenario: Scenario, run: RunFile) -> Iterator[Problem]:
-    tokens = scenario.file.job.tokens
-    if run.steps is None and tokens is None:
-        yield Problem(
-            where=scenario.where,
-            key="run.steps",
-            rule="a run needs to know how much is trained",
-            fix="job.tokens = ..., or run.steps = ...",
-        )
-    if run.steps is not None and tokens is not None:
-        yield Problem(
-            where=scenario.where,
-            key="run.steps",
-            found=f"{run.steps}, and job.tokens = {tokens}",
-            rule="both say how much is trained",
-            fix="leave one of them out",
-        )
-
-
-def _too_often(maintenance: MaintenanceFile | None, work: float, where: str) -> Iterator[Problem]:
-    """Yield that planned stops are so many that they are a mistake."""
-    if maintenance is not None and work / maintenance.every > MOST_STOPS:
-        yield Problem(
-            where=where,
-            key="run.maintenance.every",
-            found=f"{maintenance.every:g} s, in a run of {work:.3g} s of steps",
-            rule=f"at most {MOST_STOPS:,} planned stops are simulated",
-            fix=f'every = "{work / MOST_STOPS:.0f} s" at least',
-        )
-
-
-def _too_short(
-    file: CheckpointFile, steps: int, step_time: float, times: CheckpointTimes, where: str
-) -> Iterator[Problem]:
-    """Yield that a checkpoint is still being written when the next one is due."""
-    if times.write > steps * step_time:
-        least = ceil(times.write / step_time)
-        yield Problem(
-            where=where,
-            key="run.checkpoint.interval" + ("_steps" if file.interval_steps else ""),
-            found=f"{steps} steps of {step_time:.3g} s",
-            rule=f"a checkpoint is in storage only after {times.write:.3g} s, when the next one is "
-            "due",
-            fix=f"at least {least} steps, or a higher write_bandwidth",
-        )

@@ -15,7 +15,7 @@ import simpy
 from planner.goodput.draws import Draws
 from planner.goodput.rates import Hazard
 from planner.goodput.shape import Cause, Level, Played, RunShape
-from planner.goodput.stretch import Stretch
+from planner.goodput.stretch import Stop, Stretch
 
 _Wait = Generator[simpy.Event, object, None]
 _Spend = Generator[simpy.Event, object, bool]
@@ -26,7 +26,13 @@ def play_run(shape: RunShape, hazard: Hazard, draws: Draws) -> Played:
     env = simpy.Environment()
     run = _Run(env, shape, hazard, draws)
     env.run(until=env.process(run.process()))
-    return Played(wall=env.now, seconds=run.seconds, failures=run.failures, events=run.events)
+    return Played(
+        wall=env.now,
+        seconds=run.seconds,
+        failures=run.failures,
+        saves=run.saves,
+        events=run.events,
+    )
 
 
 class _Run:
@@ -37,7 +43,7 @@ class _Run:
     ) -> None:
         self.env, self.shape, self.hazard, self.draws = env, shape, hazard, draws
         self.seconds = dict.fromkeys(Cause, 0.0)
-        self.failures = self.events = 0
+        self.failures = self.saves = self.events = 0
         self._level = shape.levels[0]
         self._healthy = self._level.nodes + shape.spares
         self._safe = 0.0
@@ -64,28 +70,33 @@ class _Run:
             stall=shape.stall,
             write=shape.write,
         )
-        begin, stop = self.env.now, stretch.length
+        begin, stop = self.env.now, stretch.end
         if self._next_maintenance < inf:
-            stop = min(stop, stretch.safe_from(self._next_maintenance - begin))
-        failed = yield from self._spend(stop, grows=True)
+            stop = min(stop, self._planned(stretch, begin), key=_moment)
+        failed = yield from self._spend(stop.at, grows=True)
         if not failed and self._best_level() is not level:
-            stop = min(stop, stretch.safe_from(self.env.now - begin))
-            failed = yield from self._spend(begin + stop - self.env.now)
-        self._book(stretch, self.env.now - begin, finished=not failed and stop == stretch.length)
+            stop = min(stop, stretch.next_checkpoint(self.env.now - begin), key=_moment)
+            failed = yield from self._spend(begin + stop.at - self.env.now)
+        elapsed = self.env.now - begin
+        self._book(stretch, elapsed, stretch.cut(elapsed) if failed else stop)
         return failed
 
-    def _book(self, stretch: Stretch, elapsed: float, *, finished: bool) -> None:
+    def _planned(self, stretch: Stretch, begin: float) -> Stop:
+        """Return where the next maintenance ends a stretch that begins at `begin`."""
+        due = self._next_maintenance - begin
+        if self.shape.saves_first:
+            return stretch.own_checkpoint(due)
+        return stretch.next_checkpoint(due)
+
+    def _book(self, stretch: Stretch, elapsed: float, stop: Stop) -> None:
         """Say what `elapsed` seconds of a stretch were good for."""
-        done = stretch.checkpoints(elapsed)
-        work, stalls = done * stretch.interval, done * stretch.stall
-        if finished:
-            work, stalls = stretch.left, (stretch.inner + 1) * stretch.stall + stretch.write
-        slower = work * (stretch.slowdown - 1.0)
-        self._safe = self.shape.work if finished else self._safe + work
-        self.seconds[Cause.USEFUL] += work
-        self.seconds[Cause.CHECKPOINT] += stalls
+        slower = stop.work * (stretch.slowdown - 1.0)
+        self._safe = self.shape.work if stop == stretch.end else self._safe + stop.work
+        self.saves += stop.saves
+        self.seconds[Cause.USEFUL] += stop.work
+        self.seconds[Cause.CHECKPOINT] += stop.waited
         self.seconds[Cause.DEGRADED] += slower
-        self.seconds[Cause.LOST] += max(0.0, elapsed - work - stalls - slower)
+        self.seconds[Cause.LOST] += max(0.0, elapsed - stop.work - stop.waited - slower)
 
     def _start_again(self) -> _Wait:
         """Detect a failure, find nodes and start, as often as that fails."""
@@ -183,3 +194,7 @@ class _Run:
     def _timeout(self, seconds: float) -> simpy.Timeout:
         self.events += 1
         return self.env.timeout(seconds)
+
+
+def _moment(stop: Stop) -> float:
+    return stop.at

@@ -59,6 +59,8 @@ class RunShape:
     maintenance_every: float = inf
     maintenance: float = 0.0
     """Length of a planned stop."""
+    saves_first: bool = True
+    """Whether a planned stop begins with a checkpoint of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,8 @@ class Played:
     """Seconds from the first step to the last checkpoint."""
     seconds: Mapping[Cause, float]
     failures: int
+    saves: int = 0
+    """Checkpoints that planned stops asked for."""
     events: int
     """Of SimPy."""
 

@@ -1,13 +1,11 @@
-"""Megatron-Bridge's names: sections of overrides, precisions, flags, what only a recipe knows.
+"""Megatron-Bridge's names: sections of overrides, flags, what only a recipe knows.
 
-Source: Megatron-Bridge scripts/training/run_recipe.py, src/megatron/bridge/training/config.py and
-mixed_precision.py.
+Source: Megatron-Bridge scripts/training/run_recipe.py, src/megatron/bridge/training/config.py.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 STACK = "megatron-bridge"
 SECTIONS = {
@@ -37,16 +35,6 @@ SECTIONS = {
 }
 """Section -> the settings that stand in it; all others are of `model`."""
 OF = {name: section for section, names in SECTIONS.items() for name in names}
-PRECISIONS: dict[str, dict[str, Any]] = {
-    "bf16_mixed": {"bf16": True},
-    "fp16_mixed": {"fp16": True},
-    "bf16_with_fp8_delayed_scaling_mixed": {"fp8_recipe": "delayed", "fp8_param_gather": True},
-    "bf16_with_fp8_current_scaling_mixed": {"fp8_recipe": "tensorwise", "fp8_param_gather": True},
-    "bf16_with_fp8_subchannel_scaling_mixed": {"fp8_recipe": "blockwise"},
-    "bf16_with_mxfp8_mixed": {"fp8_recipe": "mxfp8", "fp8_param_gather": True},
-    "bf16_with_nvfp4_mixed": {"bf16": True, "fp4_format": "e2m1"},
-}
-"""Name of a precision -> what it means in Megatron's arguments."""
 CONFIGS = {
     "num_layers_in_first_pipeline_stage": "decoder_first_pipeline_num_layers",
     "num_layers_in_last_pipeline_stage": "decoder_last_pipeline_num_layers",
@@ -67,11 +55,6 @@ SHORT = {
     "vp": "virtual_pipeline_model_parallel_size",
 }
 """Convenience flags of run_recipe.py."""
-WIDE_AGAIN = (
-    "ddp.grad_reduce_in_fp32=false: a named mixed_precision sets it to true again "
-    "(MixedPrecisionConfig.setup); the recipe's own must have grad_reduce_in_fp32 = False"
-)
-"""What is to be known of gradients in bf16."""
 NEEDED = (
     "tensor_model_parallel_size",
     "pipeline_model_parallel_size",

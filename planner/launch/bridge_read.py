@@ -10,20 +10,19 @@ from planner.launch.bridge_keys import (
     CONFIGS,
     NEEDED,
     OTHERS,
-    PRECISIONS,
     RECIPE_ONLY,
     SHORT,
     STACK,
-    WIDE_AGAIN,
     spelt,
 )
+from planner.launch.bridge_precision import KEY, WIDE, read_precision
 from planner.launch.bridge_recipes import preset_of_recipe
 from planner.launch.flags import launcher_size, parse_flags
 from planner.launch.keys import Keys, overridden
 from planner.launch.megatron_job_read import read_job, read_stack
 from planner.launch.megatron_keys import HARMLESS, NOTED
 from planner.launch.megatron_layout_read import read_layout
-from planner.launch.records import BF16_BYTES, Draft, Given
+from planner.launch.records import Draft, Given
 from planner.launch.shell_script import Command, read_script
 from planner.launch.sizes import cluster_size
 from simulator.errors import InputError, Problem
@@ -40,9 +39,13 @@ def read_bridge(given: Given) -> Draft:
     written = _values(flags, words)
     chosen = {n: value for n, value in given.options.variables.items() if not n.isupper()}
     values = written | chosen
-    keys = Keys(_precise(values), where, spell=spelt, ignore=given.options.ignore)
+    precision = read_precision(values, str(flags.get("recipe") or ""))
+    rest = {name: value for name, value in values.items() if not _is_precision(name)}
+    keys = Keys({**precision.settings, **rest}, where, spell=spelt, ignore=given.options.ignore)
     keys.lost = command.lost
-    keys.notes += [*command.notes, *_overridden(written, chosen, where)]
+    keys.notes += [*command.notes, *_overridden(written, chosen, where), *precision.notes]
+    for name, rule in precision.wrong:
+        keys.complain(name, rule)
     if given.options.seq_length is not None:
         keys.override("seq_length", str(given.options.seq_length), "--seq-length")
     model = _model(keys, flags, given)
@@ -53,8 +56,6 @@ def read_bridge(given: Given) -> Draft:
     for name in OTHERS:
         if name not in keys.values:
             keys.notes.append(f"{spelt(name)} is not overridden: taken as off, whatever the recipe")
-    if str(values.get("grad_reduce_in_fp32")).lower() == "false":
-        keys.notes.append(WIDE_AGAIN)
     nodes, gpus = cluster_size(given, *_size(flags, command), keys)
     own = set(keys.values)
     spec = load_model(model).spec
@@ -146,23 +147,9 @@ def _values(flags: Mapping[str, Any], words: Iterable[str]) -> dict[str, Any]:
     return values
 
 
-def _precise(values: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with the named precision in Megatron's arguments."""
-    found = dict(values)
-    name = str(found.pop("mixed_precision", None) or found.pop("precision_config", "bf16_mixed"))
-    name = name.strip("'\"").replace("-", "_")
-    precision = PRECISIONS.get(name)
-    if precision is None:
-        return found | {"mixed_precision": name}
-    if "fp8_recipe" in precision:
-        precision = {"bf16": True, "fp8_format": "hybrid", **precision}
-    wide = found.pop("grad_reduce_in_fp32", None)
-    if wide is not None:
-        found["grad_reduce_in_bf16"] = str(wide).lower() == "false"
-    elif STACK:
-        usual = load_stack(STACK).numerics.gradient_bytes
-        found["grad_reduce_in_bf16"] = usual == BF16_BYTES
-    return {**precision, **found}
+def _is_precision(name: str) -> bool:
+    """Return whether `read_precision` has read a key."""
+    return name in (KEY, "precision_config", WIDE) or name.startswith(f"{KEY}.")
 
 
 def _model(keys: Keys, flags: Mapping[str, Any], given: Given) -> str:

@@ -72,16 +72,21 @@ def _read_back(run: Run, launch: Launch) -> Run:
 
 
 def _problem(run: Run, tool: Tool, key: str, wanted: Any, nearest: Any) -> Problem:
+    said = f"{key} = {_text(nearest)}, which is what they say"
     return Problem(
         where=run.where,
         key=key,
         found=_text(wanted),
-        rule=f"{TOOLS[tool].version} cannot be told so by its launch files",
-        fix=f"{key} = {_text(nearest)}, which is what they say",
+        rule=TOOLS[tool].unsaid.get(
+            key, f"{TOOLS[tool].version} cannot be told so by its launch files"
+        ),
+        fix=said if nearest is not None else f"leave {key} out",
     )
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     text = str(value) if not isinstance(value, tuple) else str([str(part) for part in value])
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 

@@ -10,19 +10,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from planner.launch.bridge_keys import OF, PRECISIONS, STACK, WIDE_AGAIN, spelt
+from planner.launch.bridge_keys import OF, STACK, spelt
+from planner.launch.bridge_precision import (
+    ENDS_IN_BF16,
+    KEY,
+    WIDE,
+    ends_in_bf16,
+    is_wide,
+    precision_words,
+)
 from planner.launch.bridge_read import read_bridge
 from planner.launch.bridge_recipes import RECIPES, recipe_of
 from planner.launch.comparing import preset_of
-from planner.launch.megatron_checks import refusals
+from planner.launch.megatron_checks import UNSAID, refusals
 from planner.launch.megatron_job import JOB_ARGUMENTS, job_settings
 from planner.launch.megatron_layout import LAYOUT_ARGUMENTS, is_serial, layout_settings
 from planner.launch.megatron_model import model_settings
 from planner.launch.records import Argument, Launch, LaunchFile, Run, Tool, ToolEntry
 from planner.launch.script import Start, train_script
 from simulator.errors import Problem, UnsupportedError
-from simulator.hardware.accelerator import Dtype
-from simulator.workload.job import Recipe, TrainingJob
 
 _PRECISION_ONLY = ("bf16", "fp16", "fp8_format", "fp8_recipe", "fp8_param_gather", "fp4_format")
 _DROPPED = (
@@ -63,6 +69,7 @@ def write_bridge(run: Run) -> Launch:
     _check(run)
     fill = {"DATA_PATH": "prefix of the tokenised data", "LR": "learning rate"}
     overrides = [f"{key}={_spelt(value)}" for key, value in _overrides(run).items()]
+    overrides += precision_words(run)
     if run.job.tokens is None:
         fill["TRAIN_ITERS"] = "steps; the scenario has no job.tokens"
         overrides.append("train.train_iters=$TRAIN_ITERS")
@@ -82,8 +89,7 @@ def write_bridge(run: Run) -> Launch:
         comments=("What is not overridden is the recipe's own.",),
     )
     script = LaunchFile(name="train.sh", text=train_script(run, start))
-    narrow = "ddp.grad_reduce_in_fp32=false" in overrides
-    notes = (WIDE_AGAIN,) if narrow else ()
+    notes = (ENDS_IN_BF16,) if ends_in_bf16(run.job) else ()
     return Launch(tool=Tool.MEGATRON_BRIDGE, files=(script,), fill=tuple(fill), notes=notes)
 
 
@@ -113,22 +119,8 @@ def _overrides(run: Run) -> dict[str, Any]:
     if settings.get("use_megatron_fsdp"):
         found |= {"dist.use_megatron_fsdp": True, "checkpoint.ckpt_format": "fsdp_dtensor"}
     found["dataset.sequence_length"] = run.job.seq_length
-    found["ddp.grad_reduce_in_fp32"] = not settings["grad_reduce_in_bf16"]
-    found["mixed_precision"] = _precision_name(run.job)
+    found[f"ddp.{WIDE}"] = is_wide(run)
     return found
-
-
-def _precision_name(job: TrainingJob) -> str:
-    """Return the name of a precision; that of a scaling which has none says it all the same."""
-    if job.precision is Dtype.FP4:
-        return "bf16_with_nvfp4_mixed"
-    if job.precision is not Dtype.FP8:
-        return f"{job.precision}_mixed"
-    recipe = job.effective_recipe or Recipe.DELAYED
-    for name, settings in PRECISIONS.items():
-        if settings.get("fp8_recipe") == recipe.value:
-            return name
-    return f"bf16_with_fp8_{recipe}_mixed"
 
 
 def _spelt(value: Any) -> str:
@@ -153,11 +145,15 @@ MEGATRON_BRIDGE = ToolEntry(
     write=write_bridge,
     read=read_bridge,
     recognise=recognise_bridge,
+    unsaid=UNSAID,
     arguments=(
         Argument(name="--recipe", key="model"),
-        Argument(name="mixed_precision", key="job.precision", note="and job.recipe"),
+        Argument(
+            name=KEY, key="job.precision", note="and job.recipe, job.dtypes.gradient; name or table"
+        ),
+        Argument(name=f"{KEY}.{WIDE}", key="job.dtypes.gradient"),
         Argument(name="dataset.sequence_length", key="job.seq_length"),
-        Argument(name="ddp.grad_reduce_in_fp32", key="job.dtypes.gradient"),
+        Argument(name=f"ddp.{WIDE}", key="", note=f"none: {KEY} sets it again"),
         *(
             replace(argument, name=spelt(argument.name))
             for argument in (*LAYOUT_ARGUMENTS, *JOB_ARGUMENTS)

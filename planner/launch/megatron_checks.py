@@ -10,6 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+UNSAID = {
+    "job.moe.dispatch_dtype": "Megatron-Core's flex dispatcher sends tokens in bf16: it hands "
+    "DeepEP one tensor, and no scales (core/transformer/moe/fused_a2a.py)",
+    "layout.schedule": "Megatron-Core has 1F1B, interleaved where vpp > 1",
+}
+"""Key of a scenario -> why Megatron-Core, whatever starts it, cannot be told some of its values."""
 _CHUNKS = (
     "num_layers_per_virtual_pipeline_stage",
     "num_virtual_stages_per_pipeline_rank",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.launch.comparing import split_of
+from planner.launch.megatron_notation import spell_stages
 from planner.launch.records import Argument, Run
 from simulator.parallel.layout import (
     ZERO_GRADIENTS,
@@ -95,20 +96,12 @@ def _stages(run: Run) -> dict[str, Any]:
     layout = run.layout
     split = split_of(run)
     if split is not None and len(set(split)) > 1:
-        return {"pipeline_model_parallel_layout": _spelt(split, run.model.num_nextn_predict_layers)}
+        return {
+            "pipeline_model_parallel_layout": spell_stages(
+                split, run.model.num_nextn_predict_layers
+            )
+        }
     return {"virtual_pipeline_model_parallel_size": layout.vpp if layout.vpp > 1 else None}
-
-
-def _spelt(layers: tuple[int, ...], predicting: int) -> str:
-    """Return layers of virtual stages in Megatron's notation.
-
-    >>> _spelt((1, 2, 0), 1)
-    'Et|tt|mL'
-    """
-    stages = ["t" * count for count in layers]
-    stages[0] = "E" + stages[0]
-    stages[-1] += "m" * predicting + "L"
-    return "|".join(stages)
 
 
 def _context(layout: ParallelLayout) -> dict[str, Any]:

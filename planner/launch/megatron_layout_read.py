@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.launch.keys import Keys
 from planner.launch.megatron_layout import SIZES, STRATEGIES
+from planner.launch.megatron_notation import parse_stages, stage_problems
 from simulator.parallel.layout import (
     ZERO_PARAMETERS,
     ZERO_STATES,
@@ -19,12 +20,9 @@ from simulator.parallel.layout import (
     RecomputeMethod,
     RecomputeModule,
 )
-from simulator.workload.model_parts import MAX_LAYERS
 
 _EXCHANGES = {exchange.value: exchange for exchange in ContextExchange}
 _ACCOUNTED = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
-_STAGE = re.compile(r"(E?)(t*)(m*)(L?)")
-_REPEATED = re.compile(r"\(([^()]*)\)\*(\d+)|([tmEL])\*(\d+)")
 
 
 def read_layout(keys: Keys, layers: int, world_size: int) -> dict[str, Any]:
@@ -69,7 +67,7 @@ def _read_stages(keys: Keys, layers: int, pp: int) -> dict[str, Any]:
         for name in _ACCOUNTED:
             if keys.flag(name):
                 keys.wrong(name, "cannot be given together with pipeline_model_parallel_layout")
-        return _read_notation(keys, str(text), pp)
+        return _read_notation(keys, str(text), layers, pp)
     each = keys.whole("num_layers_per_virtual_pipeline_stage")
     vpp = keys.whole("num_virtual_stages_per_pipeline_rank")
     vpp = keys.whole("virtual_pipeline_model_parallel_size", vpp)
@@ -118,27 +116,22 @@ def _uneven(keys: Keys, layers: int, pp: int, vpp: int) -> list[int] | None:
     return split
 
 
-def _read_notation(keys: Keys, text: str, pp: int) -> dict[str, Any]:
-    """Read stages such as "Et*3|(tt|)*29,m|L"."""
-    name, plain = "pipeline_model_parallel_layout", text.replace(",", "").replace(" ", "")
-    repeated = _REPEATED.search(plain)
-    while repeated is not None and len(plain) <= MAX_LAYERS:
-        body, times = repeated[1] or repeated[3] or "", int(repeated[2] or repeated[4])
-        if len(body) * times > MAX_LAYERS:
-            break
-        plain = plain[: repeated.start()] + body * times + plain[repeated.end() :]
-        repeated = _REPEATED.search(plain)
-    stages = plain.strip("|").split("|") if plain.endswith("||") else plain.split("|")
-    found = [_STAGE.fullmatch(stage) for stage in stages]
-    if repeated is not None or not all(found) or len(stages) % pp:
-        keys.wrong(name, f"must be stages of E, t, m and L, a multiple of pp = {pp} of them")
+def _read_notation(keys: Keys, text: str, layers: int, pp: int) -> dict[str, Any]:
+    name = "pipeline_model_parallel_layout"
+    stages = parse_stages(text)
+    if stages is None:
+        keys.wrong(name, "must be stages of E, t, m and L", "Et*3|(tt|)*29|mL, say")
         return {}
-    if any(stage and stage[3] and not stage[4] for stage in found):
-        keys.wrong(name, "multi-token prediction apart from the loss is not modelled")
-    split = [len(stage[2]) for stage in found if stage]
-    vpp = len(stages) // pp
-    layers = {"layers_per_stage": split} if len(set(split)) > 1 else {}
-    return ({"vpp": vpp} if vpp > 1 else {}) | layers
+    modules = str(keys.values.get("mtp_num_layers") or "")
+    predicting = int(modules) if modules.isdigit() else None
+    problems = list(stage_problems(stages, layers, pp, predicting))
+    for rule, fix in problems:
+        keys.wrong(name, rule, fix)
+    if problems:
+        return {}
+    vpp, split = len(stages) // pp, [stage.count("t") for stage in stages]
+    found = {"layers_per_stage": split} if len(set(split)) > 1 else {}
+    return ({"vpp": vpp} if vpp > 1 else {}) | found
 
 
 def _read_context(keys: Keys, cp: int) -> dict[str, Any]:

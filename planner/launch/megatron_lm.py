@@ -9,7 +9,7 @@ from typing import Any
 
 from planner.launch.flags import flag_words, launcher_size, parse_flags
 from planner.launch.keys import Keys, overridden
-from planner.launch.megatron_checks import refusals
+from planner.launch.megatron_checks import UNSAID, refusals
 from planner.launch.megatron_job import JOB_ARGUMENTS, job_settings
 from planner.launch.megatron_job_read import read_job, read_stack
 from planner.launch.megatron_keys import HARMLESS, NOTED
@@ -128,7 +128,7 @@ def read_megatron(given: Given) -> Draft:
 
 def draft_of(keys: Keys, given: Given, nodes: int, gpus: int, *, stack: str) -> Draft:
     """Return what Megatron's arguments say, all of them read, sorted or refused."""
-    software = load_stack(stack)
+    software, own = load_stack(stack), set(keys.values)
     model, padded, layers = _model(keys, given)
     layout = read_layout(keys, layers, nodes * gpus)
     if layout["zero_stage"] not in software.zero_stages and given.options.stack is None:
@@ -142,6 +142,7 @@ def draft_of(keys: Keys, given: Given, nodes: int, gpus: int, *, stack: str) -> 
         layout["extra_warm_up"] = 1
     for name, rule in refusals(keys.values):
         keys.complain(name, f"Megatron-LM itself refuses it: {rule}")
+    keys.read += [name for name in keys.values if name not in own]
     keys.settle(HARMLESS, NOTED)
     keys.close()
     return Draft(
@@ -152,7 +153,7 @@ def draft_of(keys: Keys, given: Given, nodes: int, gpus: int, *, stack: str) -> 
         stack_changes=changes,
         nodes=nodes,
         gpus_per_node=gpus,
-        read=tuple(map(keys.spell, keys.read)),
+        read=tuple(keys.spell(name) for name in keys.read if name in own),
         unused=tuple(map(keys.spell, keys.unused)),
         notes=tuple(keys.notes),
     )
@@ -254,6 +255,7 @@ MEGATRON_LM = ToolEntry(
     write=write_megatron,
     read=read_megatron,
     recognise=recognise_megatron,
+    unsaid=UNSAID,
     arguments=tuple(
         Argument(name=_spelt(argument.name), key=argument.key, note=argument.note)
         for argument in (*MODEL_ARGUMENTS, *LAYOUT_ARGUMENTS, *JOB_ARGUMENTS)

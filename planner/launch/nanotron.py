@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from planner.launch.keys import FILL_IN
-from planner.launch.nanotron_keys import DTYPES, ENGINES, MODEL, SETTINGS
+from planner.launch.nanotron_keys import DTYPES, ENGINES, EXPERTS, MODEL, SETTINGS
 from planner.launch.nanotron_read import read_nanotron
 from planner.launch.records import (
     BF16_BYTES,
@@ -26,13 +26,28 @@ from planner.launch.records import (
 )
 from planner.launch.script import Start, train_script
 from planner.launch.tables import is_yaml
+from simulator.errors import Problem, UnsupportedError
 from simulator.parallel.layout import Recompute
 from simulator.parallel.numbers import with_dtypes
 from simulator.workload.job import Optimizer
 
 
 def write_nanotron(run: Run) -> Launch:
-    """Return the YAML file of a run, and the script that starts run_train.py with it."""
+    """Return the YAML file of a run, and the script that starts run_train.py with it.
+
+    Raises:
+        UnsupportedError: the model has experts.
+    """
+    if run.model.moe is not None:
+        raise UnsupportedError(
+            Problem(
+                where=run.where,
+                key="model.moe",
+                found=f"{run.model.moe.num_experts} experts",
+                rule=EXPERTS,
+                fix="--tool megatron-lm or megatron-bridge, or a dense model",
+            )
+        )
     table = {
         "general": {"project": FILL_IN, "run": FILL_IN, "seed": FILL_IN},
         "model": _model(run),

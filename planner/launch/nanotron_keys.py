@@ -22,6 +22,11 @@ MODEL = {
     "max_position_embeddings": "max_position_embeddings",
     "sliding_window_size": "sliding_window",
 }
+EXPERTS = (
+    "nanotron's experts (moe_config of its Qwen2 table) are experimental, and its stack here was "
+    "measured with dense models alone"
+)
+"""Why they are neither written nor read."""
 SETTINGS = {
     "tokens.sequence_length": "job.seq_length",
     "tokens.micro_batch_size": "layout.micro_batch_size",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.launch.keys import Keys, overridden
-from planner.launch.nanotron_keys import DTYPES, ENGINES, HARMLESS, MODEL, NOTED
+from planner.launch.nanotron_keys import DTYPES, ENGINES, EXPERTS, HARMLESS, MODEL, NOTED
 from planner.launch.records import (
     Draft,
     Given,
@@ -101,6 +101,9 @@ def _read_model(keys: Keys) -> dict[str, Any]:
     place = "model.model_config."
     keys.need(*(place + name for name in ("num_hidden_layers", "hidden_size", "vocab_size")))
     fields = {key: keys.whole(place + name) for name, key in MODEL.items()}
+    experts = [name for name in keys.values if name.startswith(place + "moe_config")]
+    if [name for name in experts if keys.take(name) is not None]:
+        keys.complain(place + "moe_config", EXPERTS, fix="a dense model, or Megatron's files")
     if keys.given(place + "is_starcoder2_config"):
         keys.wrong(place + "is_starcoder2_config", "is not read; Llama and Qwen2 tables are")
     activation = str(keys.take(place + "hidden_act") or "silu")

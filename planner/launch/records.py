@@ -152,3 +152,5 @@ class ToolEntry:
     recognise: Callable[[LaunchFile], bool]
     """Whether a file is one of the tool's."""
     arguments: tuple[Argument, ...]
+    unsaid: Mapping[str, str] = field(default_factory=dict)
+    """Key of a scenario -> why the tool's files cannot say some of its values."""

@@ -68,7 +68,7 @@ ARGUMENTS = (
     Argument(name="training.global_batch_size", key="job.global_batch_size"),
     Argument(name="training.seq_len", key="job.seq_length"),
     Argument(name="training.steps", key="job.tokens"),
-    Argument(name="training.dtype", key="", note="bfloat16 throughout is refused"),
+    Argument(name="training.dtype", key="", note="float32; all in bfloat16 is refused"),
     Argument(name="training.mixed_precision_param", key="job.precision"),
     Argument(name="training.enable_cpu_offload", key="layout.optimizer_offload", note="refused"),
     Argument(name="parallelism.data_parallel_replicate_degree", key="layout.shard_size"),

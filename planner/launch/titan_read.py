@@ -160,7 +160,12 @@ def _numbers(keys: Keys) -> dict[str, Any]:
     optimizer = keys.word(
         "optimizer.name", {"AdamW": Optimizer.ADAM, "Adam": Optimizer.ADAM}, Optimizer.ADAM
     )
-    keys.word("training.dtype", {"float32": True}, default=True)
+    if str(keys.take("training.dtype") or "float32") != "float32":
+        rule = (
+            "parameters, states and gradients that are all in 16 bits, and reduced in float32, are "
+            "not modelled"
+        )
+        keys.wrong("training.dtype", rule, '"float32"; mixed_precision_param sets what computes')
     narrow = keys.word(
         "training.mixed_precision_param", {"bfloat16": True, "float32": False}, default=True
     )

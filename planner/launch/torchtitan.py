@@ -11,7 +11,7 @@ from typing import Any
 
 import tomlkit
 
-from planner.launch.comparing import split_of
+from planner.launch.comparing import preset_of, split_of
 from planner.launch.keys import FILL_IN
 from planner.launch.records import Launch, LaunchFile, Run, Tool, ToolEntry
 from planner.launch.script import Start, train_script
@@ -37,6 +37,13 @@ _OPTIMIZERS = {Optimizer.ADAM: "AdamW"}
 _ROTATIONS = {ContextExchange.RING: "alltoall", ContextExchange.ALL_GATHER: "allgather"}
 
 
+_FLOAT8, _MX = "quantize.linear.float8", "quantize.linear.mx"
+"""Converters of 0.2 (components/quantization); 0.1 has other names, and 0.3 none in its files."""
+_ASYNC = "enable_async_tensor_parallel"
+_BEFORE = {f"compile.{_ASYNC}": f"parallelism.{_ASYNC}"}
+"""Key of 0.3 -> of 0.2, where they differ."""
+
+
 def write_titan(run: Run) -> Launch:
     """Return torchtitan.toml and the scripts that start it, or 0.3 without it.
 
@@ -45,16 +52,7 @@ def write_titan(run: Run) -> Launch:
     """
     flavor = flavor_of(run.model)
     if flavor is None:
-        known = ", ".join(entry.preset for entry in FLAVORS)
-        raise UnsupportedError(
-            Problem(
-                where=run.where,
-                key="model",
-                found=run.model.name,
-                rule="torchtitan takes its models from a registry, and this one is not in it",
-                fix=f"one of: {known}; or --tool megatron-lm, which takes any sizes",
-            )
-        )
+        raise UnsupportedError(_unknown(run))
     settings = _settings(run, flavor)
     script = train_script(
         run,
@@ -82,6 +80,28 @@ def write_titan(run: Run) -> Launch:
     )
 
 
+def _unknown(run: Run) -> Problem:
+    """Return that torchtitan has no such model, or has it without a part of it."""
+    preset = preset_of(run.model)
+    near = [flavor for flavor in FLAVORS if flavor.preset == preset]
+    if near:
+        return Problem(
+            where=run.where,
+            key="model.num_nextn_predict_layers",
+            found=str(run.model.num_nextn_predict_layers),
+            rule=f"torchtitan's {near[0].name} {near[0].flavor} has no multi-token prediction",
+            fix="a model file with num_nextn_predict_layers = 0, or --tool megatron-lm",
+        )
+    known = ", ".join(entry.preset for entry in FLAVORS)
+    return Problem(
+        where=run.where,
+        key="model",
+        found=run.model.name,
+        rule="torchtitan takes its models from a registry, and this one is not in it",
+        fix=f"one of: {known}; or --tool megatron-lm, which takes any sizes",
+    )
+
+
 def _settings(run: Run, flavor: Flavor) -> dict[str, Any]:
     job, layout = run.job, run.layout
     local = layout.micro_batch_size if layout.pp == 1 else job.global_batch_size // layout.dp
@@ -101,7 +121,7 @@ def _settings(run: Run, flavor: Flavor) -> dict[str, Any]:
         **_parallelism(run),
         **_activations(layout),
         "compile.enable": True,
-        **({"compile.enable_async_tensor_parallel": True} if _is_async(run) else {}),
+        **({f"compile.{_ASYNC}": True} if _is_async(run) else {}),
         **_precision(job),
     }
 
@@ -186,13 +206,12 @@ def _precision(job: TrainingJob) -> dict[str, Any]:
     if job.precision is not Dtype.FP8:
         return {}
     if job.effective_recipe is Recipe.MXFP8:
-        return {"model.converters": ["mx"]}
+        return {"model.converters": [_MX]}
     assert job.effective_recipe is not None, "fp8 has one"
-    name = "quantize.linear.float8"
     return {
-        "model.converters": ["float8"],
-        f"{name}.recipe_name": job.effective_recipe.value,
-        f"{name}.enable_fsdp_float8_all_gather": job.fp8_parameters,
+        "model.converters": [_FLOAT8],
+        f"{_FLOAT8}.recipe_name": job.effective_recipe.value,
+        f"{_FLOAT8}.enable_fsdp_float8_all_gather": job.fp8_parameters,
     }
 
 
@@ -201,7 +220,7 @@ def _toml(run: Run, settings: dict[str, Any]) -> str:
     document.add(tomlkit.comment(f"torchtitan up to 0.2: {run.model.name}, {run.layout}"))
     document.add(tomlkit.comment(f"Only you know what is {FILL_IN}."))
     for name, value in settings.items():
-        *tables, key = name.split(".")
+        *tables, key = _BEFORE.get(name, name).split(".")
         place: Any = document
         for table in tables:
             place = place.setdefault(table, tomlkit.table())
@@ -269,4 +288,8 @@ TORCHTITAN = ToolEntry(
     read=read_titan,
     recognise=recognise_titan,
     arguments=ARGUMENTS,
+    unsaid={
+        "layout.zero_stage": "torchtitan shards parameters with FSDP2 (zero_stage 3; 2 where they "
+        "stay gathered), or replicates them (0)",
+    },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable
 
 import simpy
 
@@ -17,28 +17,41 @@ Process = Generator[simpy.Event, None, None]
 
 
 class Player:
-    """Plays works of any stage of any replica; `interfere` puts them on GPUs."""
+    """Plays works of any stage of any replica: on GPUs where `interference` slows them."""
 
     def __init__(
         self,
         env: simpy.Environment,
         network: Network,
         routes: Routes,
-        costs: Sequence[Sequence[WorkCost]],
-        pp: int,
+        interference: Interference | None,
     ) -> None:
-        self.env, self.network, self.routes, self.costs, self.pp = env, network, routes, costs, pp
-        self.interference: Interference | None = None
-        self.gpus: list[Gpu] = []
-        """One of each stage of each replica, in the order of their rows."""
-
-    def interfere(self, interference: Interference) -> None:
-        """Let compute and communication of each stage slow each other."""
+        self.env, self.network, self.routes = env, network, routes
+        self.costs, self.pp = routes.costs, routes.graph.pp
         self.interference = interference
-        self.gpus = [
-            Gpu(self.env, self.network, interference.communication)
-            for _ in range(len(self.costs) * self.pp)
-        ]
+        self.gpus: list[Gpu] = []
+        """One of each stage of each replica, in the order of their rows, where they matter."""
+        if interference is not None:
+            self.gpus = [
+                Gpu(env, network, interference.communication)
+                for _ in range(len(self.costs) * self.pp)
+            ]
+
+    def is_sure(self, work: int, replica: int, stage: int, size: int = 1) -> bool:
+        """Return whether a work of `size` replicas takes as long as alone, whatever others do."""
+        cost = self.costs[replica][work]
+        if self.gpus and cost.seconds and not _copies(cost):
+            return False
+        return not (cost.plans or cost.bursts) or not self.routes.of(work, replica, stage, size)
+
+    def shared_by(self, work: int, replica: int, size: int) -> frozenset[Hashable]:
+        """Return what a work of `size` replicas shares with others: links, and GPUs that slow."""
+        stage = self.routes.graph.works[work].stage
+        links = self.routes.links_of(work, replica, stage, size)
+        if not self.gpus or self.is_sure(work, replica, stage, size):
+            return links
+        first = replica * self.pp + stage
+        return links.union(self.gpus[first : first + size * self.pp : self.pp])
 
     def compute(self, work: int, row: int, seconds: float) -> Process:
         """Run a kernel that takes `seconds` alone on a GPU that collectives slow."""
@@ -93,7 +106,8 @@ class Player:
 
 
 def _copies(cost: WorkCost) -> bool:
-    return all(phase.link is LinkKind.HOST for plan in cost.plans for phase in plan.phases)
+    phases = [phase for plan in cost.plans for phase in plan.phases]
+    return bool(phases) and all(phase.link is LinkKind.HOST for phase in phases)
 
 
 def _phase_on(gpus: Gpu | Team, stop: Stop) -> Process:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import simpy
-
 from simulator.cost.plan import LinkKind
 from simulator.cost.priced import WorkCost
-from simulator.schedule.tasks import STREAMS, TaskGraph, WorkKind
+from simulator.schedule.tasks import WorkKind
 from simulator.topology.graph import FloatArray
 
 
@@ -44,61 +42,3 @@ class Replicas:
         """Return the factor of the compute time of a task."""
         drawn = 1.0 if self.jitter is None else float(self.jitter[replica, task])
         return self.slowdown[replica][stage] * drawn
-
-
-def meeting_sizes(graph: TaskGraph, replicas: Replicas) -> list[int]:
-    """Return how many replicas meet at each task; 1 where each does it alone."""
-    sizes = [replicas.meeting.get(work.kind, 1) for work in graph.works]
-    norm = _gradient_norm(graph)
-    joins = [work.kind is WorkKind.JOIN for work in graph.works]
-    return [
-        1 if joins[work] and task not in norm else sizes[work]
-        for task, work in enumerate(graph.work)
-    ]
-
-
-def _gradient_norm(graph: TaskGraph) -> set[int]:
-    """Return the joins that an update waits for; others only gather what a task waits for."""
-    updates = [work.kind is WorkKind.OPTIMIZER for work in graph.works]
-    return {graph.first[task] for task, work in enumerate(graph.work) if updates[work]}
-
-
-@dataclass(slots=True, eq=False)
-class Meeting:
-    """The replicas that have come to one task of all of them."""
-
-    over: simpy.Event
-    arrivals: list[tuple[int, float]] = field(default_factory=list)
-    """Row of each one that waits, and when it came."""
-
-
-class Meetings:
-    """Owns who waits for whom, and for how long they have."""
-
-    def __init__(self, env: simpy.Environment, rows: int) -> None:
-        self.env = env
-        self.open: dict[tuple[int, int], Meeting] = {}
-        self.waited = [0.0] * rows
-        """Seconds that each stage of each replica has waited for the last one to come."""
-
-    def arrive(self, row: int, task: int, group: int, size: int) -> tuple[Meeting, bool]:
-        """Return the meeting of a group at a task, and whether this is the last one to come."""
-        meeting = self.open.get((task, group))
-        if meeting is None:
-            meeting = self.open[task, group] = Meeting(self.env.event())
-        now = self.env.now
-        meeting.arrivals.append((row, now))
-        if len(meeting.arrivals) < size:
-            return meeting, False
-        del self.open[task, group]
-        for other, came in meeting.arrivals:
-            self.waited[other] += now - came
-        return meeting, True
-
-
-def lane_tasks(graph: TaskGraph) -> dict[int, list[int]]:
-    """Return the tasks of each stream that has any, in their order."""
-    lanes: dict[int, list[int]] = {}
-    for task, lane in enumerate(graph.stream):
-        lanes.setdefault(lane, []).append(task)
-    return {lane: lanes[lane] for lane in range(STREAMS * graph.pp) if lane in lanes}

@@ -16,6 +16,7 @@ Link = tuple[int, LinkKind] | int
 the stage's row (replica x pp + stage); or a class of links of the fabric."""
 
 
+_ROUNDING = 1e-12
 _TURNS = 4
 """Of a pass, at most: pieces of compute and of what it sends, evenly through the pass. With more
 the flows of passes and of others meet in smaller pieces, which changes little."""
@@ -49,7 +50,7 @@ class Routes:
     ) -> None:
         """`capacity` is the bytes/s of each kind of link of a rank, by the row of its stage."""
         self.graph, self.costs = graph, costs
-        lanes = Counter(zip(graph.work, graph.stream, sizes, strict=True))
+        lanes = _runs_of_works(graph, sizes)
         self.shared = _shared_links(lanes, costs, capacity, fabric, graph.pp)
         self.carried = _carried(lanes, costs, graph.pp)
         own = (link for link in self.shared if not isinstance(link, int))
@@ -79,6 +80,32 @@ class Routes:
             found = self._found[key] = stops if any(stop.links for stop in stops) else ()
         return found
 
+    def links_of(self, work: int, replica: int, stage: int, size: int) -> frozenset[Hashable]:
+        """Return the links on which a work can meet another flow."""
+        stops = self.of(work, replica, stage, size)
+        return frozenset(link for stop in stops for link in stop.links)
+
+    def hinders_any(self) -> bool:
+        """Return whether any work of a replica takes longer than its cost says, even alone.
+
+        So it is where a link carries less than one flow asks for, or where all that a pass sends in
+        turn takes longer than the pass.
+        """
+        return any(
+            self._hinders(stop) or sum(burst.seconds for burst in cost.bursts) > most
+            for replica, costs in enumerate(self.costs if self.shared else ())
+            for work, cost in enumerate(costs)
+            for most in [cost.seconds * (1 + _ROUNDING)]
+            for stop in self.of(work, replica, self.graph.works[work].stage, 1)
+        )
+
+    def _hinders(self, stop: Stop) -> bool:
+        rate = stop.phase.rate
+        return any(
+            weight * rate > self.capacity[link] * (1 + _ROUNDING)
+            for link, weight in zip(stop.links, stop.weights, strict=True)
+        )
+
     def unmet(self, cost: WorkCost) -> tuple[Stop, ...]:
         """Return the phases of a work none of which meets another flow."""
         return tuple(Stop(phase, (), ()) for phase in _phases(cost))
@@ -99,6 +126,18 @@ def load_of(phase: CommPhase, rows: Sequence[int]) -> Iterator[tuple[Link, float
 
 def _bursts(costs: Sequence[Sequence[WorkCost]], work: int) -> bool:
     return any(row[work].bursts for row in costs)
+
+
+def _runs_of_works(graph: TaskGraph, sizes: Sequence[int]) -> Lanes:
+    """Return how often each work is done; equal works run on one stream.
+
+    Of joins, which load nothing, some are met at and some are not.
+    """
+    stream, size = (
+        dict(zip(graph.work, graph.stream, strict=True)),
+        dict(zip(graph.work, sizes, strict=True)),
+    )
+    return {(work, stream[work], size[work]): runs for work, runs in Counter(graph.work).items()}
 
 
 Lanes = Mapping[tuple[int, int, int], int]

@@ -21,6 +21,7 @@ def graph_shape(program: StepProgram, *, averages: bool = False) -> GraphShape:
         segments=tuple(len(chunk.segments) for chunk in program.chunks),
         sync=_sync(program),
         gathers=program.shards_parameters,
+        reduces_once=layout.pp > 1 and overlap.reduces_once,
         prefetch=overlap.prefetch,
         blocking_send=not overlap.pipeline_send and overlap.pipeline_receive,
         on_request=not overlap.pipeline_receive,
@@ -47,7 +48,8 @@ def _sync(program: StepProgram) -> Sync:
     if layout.data_parallel is DataParallel.PARAMETER_SERVER:
         return Sync.AFTER
     if layout.zero_stage >= ZERO_GRADIENTS:
-        return Sync.EVERY_PASS
+        once = layout.pp > 1 and program.stack.overlap.reduces_once
+        return Sync.AFTER if once else Sync.EVERY_PASS
     return Sync.LAST_PASS if program.stack.overlap.gradient_reduce else Sync.AFTER
 
 

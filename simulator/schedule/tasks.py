@@ -95,6 +95,8 @@ class GraphShape:
     sync: Sync
     gathers: bool
     """Whether each pass gathers its parameters first (ZeRO-3)."""
+    reduces_once: bool = False
+    """Whether a backward pass keeps them until a forward pass has used them."""
     prefetch: int
     blocking_send: bool
     on_request: bool = False

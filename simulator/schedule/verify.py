@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from simulator.parallel.placement import NO_PLACE, PipelineShape, Placement, pipeline_of
 from simulator.schedule.action import Action, ActionKind, Schedule, StageActions
@@ -71,48 +71,62 @@ class PassNumbers:
             ActionKind.BACKWARD_WEIGHT: 2 * places,
         }
 
-    def of(self, action: Action) -> int:
-        """Return the number of a pass."""
-        stage, kind, micro_batch, chunk = action
-        return (self._own[kind] + self.place[stage][chunk]) * self.micro_batches + micro_batch
+    def of_first(self, stage: int, kind: ActionKind, chunk: int) -> tuple[int, int]:
+        """Return the number of the pass of micro-batch 0, and of what it needs, or -1 for nothing.
 
-    def needed(self, action: Action) -> int:
-        """Return the number of the pass that `dependency` names, or -1 for none."""
-        stage, kind, micro_batch, chunk = action
-        needed = self._needed[kind][self.place[stage][chunk]]
-        return needed * self.micro_batches + micro_batch if needed >= 0 else -1
+        Those of micro-batch i are i more.
+        """
+        place = self.place[stage][chunk]
+        own, needed = self._own[kind] + place, self._needed[kind][place]
+        return own * self.micro_batches, needed * self.micro_batches if needed >= 0 else -1
 
 
 def in_dependency_order(
     schedule: Schedule, vpp: int, placement: Placement = Placement.LOOP
-) -> Iterator[Action]:
-    """Yield all actions so that each comes after what it depends on and after its predecessor.
+) -> list[Action]:
+    """Return all actions so that each comes after what it depends on and after its predecessor.
 
     Raises:
         ScheduleError: the stages wait for each other for ever.
     """
-    remaining = sum(map(len, schedule))
     shape = pipeline_of(len(schedule), vpp, placement)
     most = 1 + max(action.micro_batch for actions in schedule for action in actions)
     numbers = PassNumbers(shape, most)
     done = bytearray(numbers.count)
-    position = [0] * len(schedule)
-    while remaining:
-        before = remaining
-        for stage, actions in enumerate(schedule):
-            start = at = position[stage]
-            while at < len(actions):
-                needed = numbers.needed(actions[at])
-                if needed >= 0 and not done[needed]:
-                    break
-                done[numbers.of(actions[at])] = 1
-                yield actions[at]
-                at += 1
-            position[stage] = at
-            remaining -= at - start
-        if remaining == before:
+    found: list[Action] = []
+
+    def run(stage: int, start: int) -> int:
+        actions = schedule[stage]
+        for at in range(start, len(actions)):
+            _, kind, micro_batch, chunk = actions[at]
+            own, needed = numbers.of_first(stage, kind, chunk)
+            if needed >= 0 and not done[needed + micro_batch]:
+                return at
+            done[own + micro_batch] = 1
+            found.append(actions[at])
+        return len(actions)
+
+    run_in_turn(schedule, run)
+    return found
+
+
+def run_in_turn(schedule: Schedule, run: Callable[[int, int], int]) -> None:
+    """Let all stages run their actions, each in turn as far as it can.
+
+    `run(stage, position)` runs those of a stage from a position on, and returns the position of the
+    first one that has to wait for another stage.
+
+    Raises:
+        ScheduleError: the stages wait for each other for ever.
+    """
+    position, before = [0] * len(schedule), None
+    ends = list(map(len, schedule))
+    while position != ends:
+        if position == before:
             stuck = tuple(a[i] for a, i in zip(schedule, position, strict=True) if i < len(a))
             raise ScheduleError(f"deadlock at {', '.join(map(str, stuck))}", stuck)
+        before = position
+        position = [run(stage, at) for stage, at in enumerate(position)]
 
 
 def check_complete(

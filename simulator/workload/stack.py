@@ -113,6 +113,10 @@ class Overlap(FileRecord):
     sharded: bool = True
     """FSDP's gathers and reductions run beside compute; false where each of them blocks (PyTorch
     on a device without streams)."""
+    reduces_once: bool = False
+    """In a pipeline, FSDP keeps what a backward pass gathered until a forward pass has used it, and
+    reduces gradients once, behind the last backward pass (torch.distributed.pipelining), instead of
+    gathering and reducing in every pass."""
     prefetch: int = Field(default=1, ge=0, le=16)
     """FSDP units gathered ahead of the one that computes."""
     expert_fraction: float = Field(default=0.0, ge=0, le=1)

@@ -11,6 +11,7 @@ from simulator.errors import InputError
 from simulator.scenario import Scenario
 from simulator.units import GIB
 from tests.planner.scenarios import gpt, scenario
+from tests.planner.test_mixed import two_generations
 
 
 def given() -> Scenario:
@@ -73,3 +74,22 @@ def test_all_errors_of_a_change_come_at_once() -> None:
 def test_a_changed_record_obeys_the_rules_of_its_file() -> None:
     with pytest.raises(InputError, match=r"must divide or be a multiple of node\.accelerators 8"):
         changed(given(), {"node.scale_up.domain_size": 12})
+
+
+def test_a_change_of_the_machine_is_one_of_every_part_of_a_mixed_cluster() -> None:
+    given = two_generations(memory="40 GiB")
+    doubled = changed(given, {"accelerator.memory": "x2", "cluster.nodes": "x2"})
+    assert [part.profile.accelerator.memory for part in doubled.parts] == [160 * GIB, 80 * GIB]
+    assert [part.nodes for part in doubled.parts] == [2, 2]
+    set_anew = changed(given, {"accelerator.memory": "96 GiB", "constants.gemm.*.efficiency": 0.5})
+    assert {part.profile.accelerator.memory for part in set_anew.parts} == {96 * GIB}
+    assert {
+        block.efficiency
+        for part in set_anew.parts
+        for block in part.profile.constants.gemm.values()
+    } == {0.5}
+
+
+def test_a_change_that_one_part_cannot_have_is_refused() -> None:
+    with pytest.raises(InputError, match="whole scale-up domains of 72"):
+        changed(two_generations(), {"node.scale_up.domain_size": 72})

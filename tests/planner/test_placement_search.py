@@ -93,6 +93,20 @@ def test_looking_at_all_orders_finds_the_same() -> None:
     assert searched.after.seconds == pytest.approx(proven.after.seconds)
 
 
+def test_progress_is_told_of_every_order_that_is_looked_at() -> None:
+    given = Demand(
+        router=Router(nodes(3, {"kind": "flat"})),
+        layout=ParallelLayout(tp=2, pp=3),
+        bytes_of={Axis.TENSOR: 1e9, Axis.PIPELINE: 3e9},
+    )
+    told: list[tuple[int, int]] = []
+    found = search_places(given, budget=50, progress=lambda *known: told.append(known))
+    looked = [done for done, _ in told]
+    assert looked == sorted(set(looked))
+    assert looked[-1] == found.evaluated
+    assert {total for _, total in told if total > 50} <= {found.evaluated}
+
+
 def test_the_pipeline_goes_inside_the_node_where_it_carries_most() -> None:
     """Eight GB each way over 300 GB/s NVLink beside 45 GB/s of a NIC; one GB of dp crosses."""
     layout = ParallelLayout(dp=4, pp=2)

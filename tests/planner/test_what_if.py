@@ -14,13 +14,16 @@ from planner.what_if import best_of, what_ifs
 from planner.what_if_file import changes_of, what_if_table
 from planner.worthwhile import wanted_of, worthwhile
 from simulator.aims import WhatIfFile
+from simulator.api import Forecaster
 from simulator.errors import InputError
 from simulator.files import parse_record
-from simulator.hardware.profile import profile_names
+from simulator.hardware.profile import Profile, profile_names
 from simulator.parallel.layout import Recompute
 from simulator.scenario import Scenario, SearchFile
 from simulator.workload.job import TrainingJob
+from tests.fakes import changed as remade
 from tests.planner.scenarios import gpt, machine, scenario
+from tests.planner.test_mixed import two_generations
 
 
 def small(*asked: WhatIfFile, nic_gbps: float = 10, **search: Any) -> Scenario:
@@ -156,3 +159,29 @@ def test_the_nodes_named_are_the_first_doubling_on_which_anything_fits() -> None
         at = smallest(changed(given, {"cluster.nodes": count}))
         fits.append(at is not None and at[0])
     assert (named[0].fits, nodes) == (any(fits), 2 ** fits.index(True) if any(fits) else 64)
+
+
+def test_a_mixed_cluster_is_asked_about_with_the_machines_of_all_its_parts() -> None:
+    table = {"tp": (8,), "pp": (2,), "micro_batch_size": (1,), "zero_stage": (1,)}
+    asked = (
+        WhatIfFile(name="nothing", change={"accelerator.power": "x2"}),
+        WhatIfFile(name="memory", change={"accelerator.memory_bandwidth": "x4"}),
+    )
+    given = two_generations()
+    file = given.file.model_copy(update={"search": SearchFile(**table), "what_if": asked})
+    found = explain(given.model_copy(update={"file": file}))
+    nothing, memory = found.what_ifs[-2:]
+    parts = [quicker_memory(part.profile, 4.0) for part in given.parts]
+    other = given.model_copy(update={"profile": parts[0], "others": tuple(parts[1:])})
+    by_hand = Forecaster.of(other).simulate(found.plan.layouts[0].layout).step_time
+    assert nothing.same.speedup == pytest.approx(1.0, rel=1e-12)
+    assert memory.same.step_time == pytest.approx(by_hand, rel=1e-12)
+    assert memory.same.speedup > 1.02
+    assert found.sensitivities == ()
+
+
+def quicker_memory(profile: Profile, factor: float) -> Profile:
+    """Return a machine whose memory is so many times as fast."""
+    bandwidth = profile.accelerator.memory_bandwidth * factor
+    board = remade(profile.accelerator, memory_bandwidth=bandwidth)
+    return remade(profile, machine=remade(profile.machine, accelerator=board))

@@ -139,6 +139,32 @@ def test_an_interval_in_time_is_rounded_up_to_whole_steps() -> None:
     assert (plan.checkpoint.interval_steps, plan.checkpoint.count) == (7, 3)
 
 
+def test_checkpoints_that_all_stay_are_told_with_what_they_take() -> None:
+    # 86,400 steps with one every 2,160 are 40; the model's checkpoint is `size` bytes.
+    table = {"write_bandwidth": "1 GB/s", "interval_steps": 2160}
+    plan = planned({"checkpoint": table})
+    assert plan.checkpoint is not None
+    size = plan.checkpoint.size.total
+    assert plan.warnings[0] == (
+        f"all 40 checkpoints are kept, {40 * size / 1e12:.3g} TB in storage by the end; "
+        f"run.checkpoint.keep = 10: {10 * size / 1e12:.3g} TB"
+    )
+    limited = planned({"checkpoint": {**table, "keep": 40}})
+    assert not any("are kept" in warning for warning in limited.warnings)
+
+
+def test_checkpoints_before_planned_stops_are_among_those_in_storage() -> None:
+    # 10 days of steps with a stop every 3 days of training make three of them.
+    plan = planned(
+        {
+            "checkpoint": {"write_bandwidth": "1000 GB/s", "interval_steps": 43_200},
+            "maintenance": {"every": "3 days", "lasts": "1 h"},
+        }
+    )
+    assert plan.checkpoint is not None
+    assert plan.checkpoint.count == 2 + 3
+
+
 def test_a_smaller_cluster_trains_the_same_batch_more_slowly() -> None:
     failures = planned({**FAILING, "failures": {**FAILING["failures"], "elastic": True}}).failures
     assert failures is not None
@@ -157,6 +183,14 @@ def test_loaders_and_storage_that_cannot_keep_up_are_told() -> None:
 @pytest.mark.parametrize(
     ("table", "said"),
     [
+        (
+            {
+                "checkpoint": {"write_bandwidth": "1000 GB/s"},
+                "failures": {"rates": ["opt-175b"], "restart": "3 h"},
+                "maintenance": {"every": "3 h", "lasts": "1 h"},
+            },
+            "run.maintenance.every: starting again takes 1.08e+04 s, so that nothing is trained",
+        ),
         ({"steps": None}, "run.steps: a run needs to know how much is trained"),
         ({"failures": {"rates": ["rsc"]}}, "run.failures.rates.0: is neither shipped"),
         ({"failures": {"rates": ["opt-175b"]}}, "run.checkpoint.write_bandwidth: must say"),

@@ -121,10 +121,57 @@ def test_an_elastic_job_goes_on_slower_until_a_node_is_back() -> None:
     }
 
 
-def test_maintenance_waits_for_a_checkpoint() -> None:
-    # Due after 300 s: stops at the end of the third cycle, after 330 s; then again 300 s later.
+def test_a_planned_stop_begins_with_a_checkpoint_of_its_own() -> None:
+    # Due after 300 s, in the third cycle of 110 s: two are done, 80 s of the third are trained and
+    # saved in 10 s. Back after 50 + 7 s; due again 300 s after the stop, 293 s into the stretch:
+    # 273 s are trained and saved by then, 553 s in all. The third stop makes it 826 s. The rest,
+    # 174 s, takes two checkpoints more.
     run = play_run(
         shape(maintenance_every=300.0, maintenance=50.0, restart=7.0), NOTHING_FAILS, FixedDraws([])
+    )
+    assert (run.saves, spent(run)) == (
+        3,
+        {
+            Cause.USEFUL: 1000.0,
+            Cause.CHECKPOINT: 110.0,
+            Cause.MAINTENANCE: 150.0,
+            Cause.RESTART: 21.0,
+        },
+    )
+
+
+def test_a_planned_stop_in_the_middle_of_a_checkpoint_waits_for_that_one() -> None:
+    # Cycles of 101 s, in storage 30 s later: at 100.5 s the copy of the first is under way.
+    run = play_run(
+        shape(work=150.0, stall=1.0, write=30.0, maintenance_every=100.5, maintenance=50.0),
+        NOTHING_FAILS,
+        FixedDraws([]),
+    )
+    # 131 s, the stop, 50 s of work, 1 s of copy, 30 s of write; beside the first write, training
+    # of 30 s is lost.
+    assert (run.wall, run.saves, run.seconds[Cause.LOST]) == (262.0, 0, 30.0)
+
+
+def test_a_failure_in_the_checkpoint_of_a_planned_stop_loses_what_it_would_have_saved() -> None:
+    # Due after 50 s, saved by 60 s; fails at 55 s, so that nothing is safe, and stops at once when
+    # it is back.
+    run = play_run(
+        shape(work=90.0, restart=7.0, maintenance_every=50.0, maintenance=200.0),
+        Hazard(per_second=0.01, loses_node=0),
+        FixedDraws([0.55]),
+    )
+    # 55 s, 7 s; stop of 200 s, 7 s; 43 s of training, then 10 s, 200 s and 7 s; 43 s, 10, 200, 7;
+    # the last 4 s and the last checkpoint.
+    assert (run.seconds[Cause.LOST], run.saves, run.seconds[Cause.MAINTENANCE]) == (55.0, 2, 600.0)
+    assert run.wall == pytest.approx(55 + 7 + 207 + 2 * (43 + 10 + 207) + 4 + 10)
+
+
+def test_without_its_own_checkpoint_a_planned_stop_waits_for_the_next_regular_one() -> None:
+    # Due after 300 s: stops at the end of the third cycle, after 330 s; then again 300 s later.
+    run = play_run(
+        shape(maintenance_every=300.0, maintenance=50.0, restart=7.0, saves_first=False),
+        NOTHING_FAILS,
+        FixedDraws([]),
     )
     assert spent(run) == {
         Cause.USEFUL: 1000.0,
@@ -170,6 +217,7 @@ def runs(draw: st.DrawFn) -> RunShape:
         levels=draw(st.sampled_from([WHOLE, (*WHOLE, slower)])),
         maintenance_every=draw(st.sampled_from([inf, 400.0])),
         maintenance=20.0,
+        saves_first=draw(st.booleans()),
     )
 
 

@@ -141,7 +141,7 @@ def test_torchtitans_stages_follow_its_layers_a_stage() -> None:
         ("70B", "7B", "no counterpart among the shipped ones"),
         ("shard_degree = -1", "shard_degree = 4", "degrees multiply to 32"),
         ('"full"', '"memory_budget"', "activation_checkpoint.mode: is not modelled"),
-        ("steps = 1000", 'dtype = "bfloat16"', "training.dtype: is not modelled"),
+        ("steps = 1000", 'dtype = "bfloat16"', "that are all in 16 bits"),
         ("seq_len", "seq_len_new", "could change compute or memory"),
     ],
 )
@@ -294,12 +294,6 @@ def test_sharded_parameters_of_a_recipe_have_their_checkpoint_format() -> None:
     assert {"dist.use_megatron_fsdp=true", "checkpoint.ckpt_format=fsdp_dtensor"} <= set(words)
 
 
-def test_gradients_that_a_precision_widens_again_are_told() -> None:
-    scenario = scenario_with("llama3.1-8b", "megatron-bridge", 2, dtypes={"gradient": "bf16"})
-    launch = export(scenario, ParallelLayout(dp=16), Tool.MEGATRON_BRIDGE)
-    assert any("sets it to true again" in note for note in launch.notes)
-
-
 def test_configs_of_a_recipe_have_names_of_their_own() -> None:
     ends = "model.num_layers_in_first_pipeline_stage=26 model.pipeline_model_parallel_size=2"
     text = BRIDGE.replace("model.pipeline_model_parallel_size=1", ends)
@@ -319,3 +313,38 @@ def test_no_file_brings_the_importer_down(name: str, text: str) -> None:
     for tool in (None, *Tool):
         with pytest.raises(InputError):
             import_files([LaunchFile(name=name, text=text)], OPTIONS, tool=tool)
+
+
+def test_tokens_in_fp8_are_refused_with_megatrons_reason_and_the_rest_is_written() -> None:
+    sparse = ParallelLayout(tp=2, dp=8, ep=8, etp=1, sequence_parallel=True, zero_stage=1)
+    moe = {"dispatcher": "flex", "dispatch_dtype": "fp8", "aux_loss": False}
+    scenario = scenario_with("qwen3-30b-a3b", "megatron-core", 2, moe=moe)
+    with pytest.raises(UnsupportedError) as caught:
+        export(scenario, sparse, Tool.MEGATRON_LM)
+    (problem,) = caught.value.problems
+    assert (problem.key, problem.fix) == (
+        "job.moe.dispatch_dtype",
+        "leave job.moe.dispatch_dtype out",
+    )
+    assert "hands DeepEP one tensor" in problem.rule
+    del moe["dispatch_dtype"]
+    export(scenario_with("qwen3-30b-a3b", "megatron-core", 2, moe=moe), sparse, Tool.MEGATRON_LM)
+
+
+def test_nanotrons_experts_are_refused_by_name_written_and_read() -> None:
+    scenario = scenario_with("mixtral-8x7b", "nanotron", 2)
+    with pytest.raises(UnsupportedError, match=r"model\.moe: nanotron's experts"):
+        export(scenario, ParallelLayout(dp=16, ep=8), Tool.NANOTRON)
+    text = NANOTRON.replace(
+        "    hidden_size:", "    moe_config: {num_experts: 8, top_k: 2}\n    hidden_size:"
+    )
+    assert text != NANOTRON
+    with pytest.raises(InputError) as caught:
+        imported("config.yaml", text)
+    assert [problem.key for problem in caught.value.problems] == ["model.model_config.moe_config"]
+
+
+def test_torchtitans_deepseek_v3_is_told_apart_from_one_that_predicts_tokens() -> None:
+    scenario = scenario_with("deepseek-v3", "torchtitan", 32, global_batch_size=256)
+    with pytest.raises(UnsupportedError, match="671B has no multi-token prediction"):
+        export(scenario, ParallelLayout(dp=256, ep=64, zero_stage=3), Tool.TORCHTITAN)

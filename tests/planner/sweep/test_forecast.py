@@ -36,6 +36,7 @@ def test_a_layout_has_the_numbers_of_its_step(what: str) -> None:
     assert (row.step_time_s, row.low_s, row.high_s) == (step.step_time, step.low, step.high)
     assert (row.tokens_per_s, row.mfu) == (step.tokens_per_second, step.mfu)
     assert (row.axes["dp"], row.peak_memory_bytes) == (layout.dp, step.peak_memory)
+    assert row.warnings == step.provenance.warnings != ()
 
 
 def test_a_plan_has_the_numbers_of_its_first_layout_and_of_the_run() -> None:
