@@ -41,7 +41,7 @@ def _measured_pass(point: LayerPoint, *, forward: float, backward: float) -> Mea
     model = model_of(point.model, None)
     sizes: dict[str, Any] | None = {"width": model.vocab_size}
     if point.part is LayerPart.LAYER:
-        sizes = _layer_sizes(model)
+        sizes = layer_sizes(model)
     if sizes is None:
         return None
     return MeasuredPass(
@@ -57,7 +57,8 @@ def _measured_pass(point: LayerPoint, *, forward: float, backward: float) -> Mea
     )
 
 
-def _layer_sizes(model: ModelSpec) -> dict[str, Any] | None:
+def layer_sizes(model: ModelSpec) -> dict[str, Any] | None:
+    """Return by what forecasts know a model's first layer; None for a kind that they do not."""
     layer = model.layers()[0]
     attention, mlp = layer.attention, layer.mlp
     if not isinstance(attention, AttentionSpec) or not isinstance(mlp, MlpSpec):

@@ -11,7 +11,13 @@ from calibrate.fit_apart import is_apart
 from calibrate.fit_block import WIDEST
 from calibrate.fit_blocks import Block, FittedBlocks, summary_of
 from calibrate.fit_input import Measurements
-from calibrate.points import InterferencePoint, LaunchPoint, LayerPoint, StepPoint
+from calibrate.points import (
+    InterferencePoint,
+    LaunchPoint,
+    LayerPoint,
+    StepPoint,
+    UpkeepPoint,
+)
 from calibrate.records import Record
 from calibrate.used_points import digest_of
 from simulator.hardware.accelerator import Dtype
@@ -24,6 +30,7 @@ _SOFTWARE = {
     "software.launch": LaunchPoint,
     "software.interference": InterferencePoint,
     "software.passes": LayerPoint,
+    "software.upkeep": UpkeepPoint,
     "software.steps": StepPoint,
 }
 

@@ -12,6 +12,7 @@ import numpy as np
 from calibrate.fit_block import WIDEST
 from calibrate.fit_kernels import as_written
 from calibrate.fit_passes import measured_passes
+from calibrate.fit_upkeep import measured_upkeep
 from calibrate.log_fit import Array
 from calibrate.points import (
     InterferencePoint,
@@ -26,6 +27,7 @@ from simulator.hardware.profile import Profile
 from simulator.hardware.software_constants import (
     KernelClass,
     MeasuredPass,
+    MeasuredUpkeep,
     SoftwareConstants,
 )
 
@@ -50,6 +52,7 @@ def measured_software(records: Sequence[Record], machine: Profile) -> SoftwareCo
         compute_slowdown=_compute_slowdowns(records),
         comm_slowdown=_comm_slowdown(records),
         passes=tuple(measured_passes(records)),
+        upkeep=tuple(measured_upkeep(records)),
     )
     nothing = SoftwareConstants(stack=software.stack)
     any_step = any(isinstance(record.point, StepPoint) for record in records)
@@ -67,10 +70,12 @@ def _on_top_of(before: SoftwareConstants, software: SoftwareConstants) -> Softwa
     }
     if before.stack == software.stack:
         passes = {_part_of(known): known for known in (*before.passes, *software.passes)}
+        upkeep = {_layer_of(known): known for known in (*before.upkeep, *software.upkeep)}
         update |= {
             "cpu_launch": _first_known(software.cpu_launch, before.cpu_launch),
             "cpu_collective": _first_known(software.cpu_collective, before.cpu_collective),
             "passes": tuple(passes.values()),
+            "upkeep": tuple(upkeep.values()),
             "step_scale": before.step_scale,
             "step_spread": before.step_spread,
         }
@@ -79,6 +84,11 @@ def _on_top_of(before: SoftwareConstants, software: SoftwareConstants) -> Softwa
 
 def _part_of(measured: MeasuredPass) -> Hashable:
     return measured.model_copy(update={"forward": 0.0, "backward": 0.0})
+
+
+def _layer_of(measured: MeasuredUpkeep) -> Hashable:
+    times = ("gather", "reduce", "buckets", "update")
+    return measured.model_copy(update=dict.fromkeys(times))
 
 
 def _first_known(*values: float | None) -> float | None:

@@ -104,7 +104,7 @@ def _pick(trace: Trace, event: Mapping[str, Any]) -> None:
         return
     found = event.get("args")
     args: Mapping[str, Any] = found if isinstance(found, dict) else {}
-    external = _external(args)
+    external = external_id(args)
     correlation = whole(args.get("correlation"))
     if category in KERNELS:
         trace.kernels.append(
@@ -135,7 +135,7 @@ def _keep_operator(trace: Trace, name: str, external: int, args: Mapping[str, An
         trace.products[external] = sys.intern(name)
 
 
-def _external(args: Mapping[str, Any]) -> int | None:
+def external_id(args: Mapping[str, Any]) -> int | None:
     """Return the id that ties operators and kernels together; 0 is none."""
     ids = (whole(args.get(key)) for key in ("External id", "external id"))
     return next((each for each in ids if each not in _NO_ID), None)

@@ -10,6 +10,7 @@ from pathlib import Path
 from calibrate.import_json import Text
 from calibrate.import_text import MAX_TRACE_BYTES, open_bytes
 from simulator.errors import InputError, Problem
+from simulator.file_errors import no_file
 
 
 @contextmanager
@@ -20,6 +21,8 @@ def trace_text(path: Path, most: int = MAX_TRACE_BYTES) -> Iterator[Text]:
         InputError: it cannot be read, or is larger than `most` bytes unpacked.
     """
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise InputError(no_file(path))
         with open_bytes(path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
             yield _Limited(text, path, most)

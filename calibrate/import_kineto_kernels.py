@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from calibrate.import_words import collective_of, wire_dtype
 from simulator.parallel.groups import Collective
@@ -82,6 +83,7 @@ class NcclKernel:
     dtype: str | None = None
 
 
+@lru_cache(maxsize=4096)
 def class_of(name: str) -> str:
     """Return the class of a kernel.
 

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any, TypeAlias
 
+from calibrate.import_kineto_groups import (
+    DESCRIPTION,
+    NAME,
+    RANKS,
+    Axes,
+    Group,
+    purpose,
+    ranks_of,
+)
 from calibrate.import_kineto_kernels import (
     ATTENTION,
     COLLECTIVE,
@@ -33,6 +44,7 @@ GROUP_KINDS = {
     "pipeline": Category.PIPELINE_COMM,
     "data": Category.DATA_COMM,
 }
+_UNNAMED = (None, "", "undefined")
 _EDGE = r"(?:^|[^a-z])"
 _END = r"(?:$|[^a-z])"
 _GROUPS = tuple(
@@ -70,11 +82,39 @@ _OPERATORS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
-def kernel_label(name: str, args: Mapping[str, Any], groups: Groups, *, in_optimizer: bool) -> str:
+class Told(Enum):
+    """What tells the class of a collective."""
+
+    NAME = auto()
+    """That of its group, or what the user says of it."""
+    RANKS = auto()
+    """Which ranks its group has, in the layout of the forecast."""
+    ONLY = auto()
+    """The forecast communicates for one thing only."""
+    NOTHING = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purposes:
+    """What is known of process groups beside what kernels say."""
+
+    said: Groups = field(default_factory=dict)
+    """By the user."""
+    described: Mapping[str, Group] = field(default_factory=dict)
+    """By the trace, by name."""
+    axes: Axes | None = None
+    """Of the forecast's layout; None where it is not known, or of another number of ranks."""
+    only: Category | None = None
+    """The one thing that the forecast communicates for."""
+
+
+def kernel_label(
+    name: str, args: Mapping[str, Any], purposes: Purposes, *, in_optimizer: bool
+) -> str:
     """Return the class of a kernel; `in_optimizer` where an optimizer's step launched it."""
     kind = class_of(name)
     if kind == COLLECTIVE:
-        return _group_label(args, groups)
+        return group_label(args, purposes)[0]
     if kind == COPY and is_host_copy(name):
         return Category.HOST_COMM
     if in_optimizer or is_optimizer(name):
@@ -95,18 +135,26 @@ def operator_label(name: str, around: str | None) -> str:
     return found or around or OTHER
 
 
-def _group_label(args: Mapping[str, Any], groups: Groups) -> str:
-    """Return what a collective is for, by the names of its process group."""
-    keys = ("Process Group Description", "Process Group Name")
-    names = [str(args[key]) for key in keys if args.get(key) not in (None, "", "undefined")]
+def group_label(args: Mapping[str, Any], purposes: Purposes) -> tuple[str, Told]:
+    """Return what a collective is for, and what tells it; `args` are those of its kernel."""
+    names = [str(args[key]) for key in (DESCRIPTION, NAME) if args.get(key) not in _UNNAMED]
+    known = purposes.described.get(str(args.get(NAME, "")))
+    if known is not None and known.description and known.description not in names:
+        names.insert(0, known.description)
     for name in names:
-        if name in groups:
-            return groups[name]
+        if name in purposes.said:
+            return purposes.said[name], Told.NAME
     for name in names:
         for kind, words in _GROUPS:
             if words.search(name.lower()):
-                return kind
+                return kind, Told.NAME
+    ranks = ranks_of(args.get(RANKS)) or (known.ranks if known is not None else ())
+    by_ranks = purpose(ranks, purposes.axes) if purposes.axes is not None else None
+    if by_ranks is not None:
+        return by_ranks, Told.RANKS
+    if purposes.only is not None:
+        return purposes.only, Told.ONLY
     if not names:
-        return UNKNOWN_COMM
+        return UNKNOWN_COMM, Told.NOTHING
     size = args.get("Group size")
-    return f"{GROUP_COMM}{names[0]}" + (f" of {size}" if size is not None else "")
+    return f"{GROUP_COMM}{names[0]}" + (f" of {size}" if size is not None else ""), Told.NOTHING

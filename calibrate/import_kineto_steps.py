@@ -14,8 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from calibrate.import_kineto_busy import CollectiveUse, busy_seconds, collective_uses
 from calibrate.import_kineto_labels import OTHER
-from calibrate.import_kineto_slices import Mark, RankTrace, Slice
+from calibrate.import_kineto_operators import Slice
+from calibrate.import_kineto_pick import Mark
+from calibrate.import_kineto_slices import RankTrace
 from simulator.errors import InputError, Problem
 from simulator.results import Category
 
@@ -38,6 +41,15 @@ _LAST = {Category.HOST_COMM.value: len(_ORDER) + 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pauses:
+    """Times in which nothing runs."""
+
+    count: int
+    longest: float
+    """Seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStep:
     """One step of one rank; the classes add up to its time."""
 
@@ -52,6 +64,11 @@ class MeasuredStep:
     """Part of class `other`, by the name of the work."""
     slices: tuple[Slice, ...]
     """Work inside the step, cut at its ends."""
+    busy: Mapping[str, float]
+    """By class, seconds in which any of its work runs, hidden or not."""
+    collectives: tuple[CollectiveUse, ...]
+    pauses: Mapping[str, Pauses]
+    """By class: `launch` and `idle`."""
 
     @property
     def time(self) -> float:
@@ -129,11 +146,15 @@ def _step(trace: RankTrace, window: Mark) -> MeasuredStep:
         if each.start < window.stop and each.stop > window.start
     )
     totals: defaultdict[str, float] = defaultdict(float)
-    unclassified: defaultdict[str, float] = defaultdict(float)
+    by_name: defaultdict[tuple[str, str], float] = defaultdict(float)
+    pauses: defaultdict[str, list[float]] = defaultdict(list)
     for label, name, seconds in _instants(inside, window, on_device=trace.on_device):
         totals[label] += seconds
-        if label == OTHER:
-            unclassified[name] += seconds
+        if name:
+            by_name[label, name] += seconds
+        else:
+            pauses[label].append(seconds)
+    unclassified = {name: value for (label, name), value in by_name.items() if label == OTHER}
     return MeasuredStep(
         path=trace.path,
         rank=trace.rank,
@@ -143,6 +164,11 @@ def _step(trace: RankTrace, window: Mark) -> MeasuredStep:
         seconds=dict(totals),
         unclassified=dict(sorted(unclassified.items(), key=lambda each: -each[1])),
         slices=inside,
+        busy=busy_seconds(inside),
+        collectives=collective_uses(inside, by_name),
+        pauses={
+            label: Pauses(count=len(each), longest=max(each)) for label, each in pauses.items()
+        },
     )
 
 

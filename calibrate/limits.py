@@ -18,10 +18,11 @@ WARM_UP_MEDIANS = 3
 SUSTAIN_SECONDS = 3.0
 """Of the same load before a sustained kernel is timed: several times the second or so over which
 boards average their power."""
-APART_SECONDS = 5e-3
-"""Longest random wait of a rank before a collective that ranks start apart: ranks of a training
-step drift by some milliseconds, and a wait must exceed what a barrier lets ranks differ by (some
-0.1 ms over TCP)."""
+APART_SECONDS = 20e-3
+"""Longest random wait of a rank before a collective that ranks start apart. Ranks of a training
+step drift by milliseconds, stages of a pipeline by tens of them; most waits must exceed what a
+barrier lets ranks differ by (some 0.1 ms over TCP), and what a library's own thread may wait for a
+core that its rank keeps busy (4 ms where both have one real-time priority)."""
 
 
 class Limits(FileRecord):
@@ -35,6 +36,10 @@ class Limits(FileRecord):
     """Warm-up ends when three medians in a row differ by at most this share."""
     spread: float = Field(default=0.1, gt=0)
     """Distance between the quartiles over the median above which a point is noisy."""
+    rest: float = Field(default=0.0, ge=0, le=1)
+    """Seconds that ranks rest behind a block for each second of it. An operating system that keeps
+    a share of each second for others (Linux: 5 % for the ordinary processes beside real-time ones)
+    takes it from ranks that never wait, and so from their compute alone, not from training."""
     max_seconds: Seconds = 20.0
     """After which no block is begun, once there are three of them, warm-up included."""
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
+from time import sleep
 
 from calibrate.limits import LEAST_BLOCKS, OUTLIER_MADS, WARM_UP_MEDIANS, Limits, warm_up_blocks
 from calibrate.measuring import Outcome, Ranks
@@ -28,7 +29,7 @@ def measure_runs(run: Run, ranks: Ranks, limits: Limits) -> Outcome:
 
     All ranks do the same number of runs, as every decision is taken on the slowest rank's times.
     """
-    watch = _Watch(run=run, ranks=ranks)
+    watch = _Watch(run=run, ranks=ranks, rest=limits.rest)
     runs = _warm_up(watch, limits)
     own: list[float] = []
     slowest: list[float] = []
@@ -63,6 +64,7 @@ class _Watch:
 
     run: Run
     ranks: Ranks
+    rest: float
     elapsed: float = field(default=0.0)
 
     def first(self) -> float:
@@ -74,6 +76,7 @@ class _Watch:
         mine = self.run(runs) / runs
         shared = self.ranks.slowest(mine)
         self.elapsed += shared * runs
+        sleep(self.rest * shared * runs)
         return mine, shared
 
 

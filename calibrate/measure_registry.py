@@ -19,6 +19,7 @@ from calibrate.points import (
     Point,
     SoakPoint,
     StepPoint,
+    UpkeepPoint,
 )
 from simulator.errors import InputError, Problem
 
@@ -34,6 +35,7 @@ MEASURES: Mapping[type, tuple[str, str]] = {
     CollectivePoint: ("calibrate.measure_collectives", "measure_collective"),
     InterferencePoint: ("calibrate.measure_interference", "measure_interference"),
     LayerPoint: ("calibrate.measure_layers", "measure_layer"),
+    UpkeepPoint: ("calibrate.measure_upkeep", "measure_upkeep"),
     StepPoint: ("calibrate.measure_steps", "measure_step"),
 }
 """Module and function by kind of point; sums of a profiler's trace are only imported."""
@@ -57,7 +59,7 @@ def _check_ranks(point: Point, context: Context) -> None:
     if isinstance(point, StepPoint) and point.layout.world_size > 1:
         return
     if (
-        isinstance(point, GemmPoint | MemoryBoundPoint | LayerPoint | StepPoint)
+        isinstance(point, GemmPoint | MemoryBoundPoint | LayerPoint | UpkeepPoint | StepPoint)
         and point.ranks != here
     ):
         rule = f"says how many processes run it at the same time, and here {here} do"

@@ -64,26 +64,39 @@ def shard_head(head: Head, mesh: DeviceMesh) -> None:
 
 
 def lone_mesh(device: torch.device, tp: int) -> DeviceMesh:
-    """Return a mesh of `tp` ranks on which this one computes by itself.
+    """Return a mesh of `tp` ranks on which this one computes by itself; see `lone_grid`."""
+    return lone_grid(device, dp=1, tp=tp)["tp"]
 
-    DTensor does all that it does in a group: it cuts, copies, hands collectives over and waits for
-    them. A mesh of one rank would leave its collectives out, whose dispatch is as long as that of
-    several kernels. No byte moves, so that sums are of this rank's part alone.
+
+def lone_grid(device: torch.device, *, dp: int, tp: int) -> DeviceMesh:
+    """Return a mesh "dp" x "tp" on which this rank computes by itself.
+
+    DTensor and FSDP2 do all that they do in a group: they cut, copy, hand collectives over and wait
+    for them. A mesh of one rank would leave their collectives out, whose dispatch is as long as
+    that of several kernels. No byte moves, so that sums are of this rank's part alone.
 
     Raises:
-        UnsupportedError: the ranks of this job do not come in groups of `tp`.
+        UnsupportedError: the ranks of this job do not come in groups of dp x tp.
     """
     if not dist.is_initialized():
         from torch.testing._internal.distributed.fake_pg import FakeStore
 
         dist.init_process_group(_FAKE, store=FakeStore(), rank=0, world_size=_FAKE_RANKS)
+    block = dp * tp
     if dist.get_backend() == _FAKE:
-        return DeviceMesh.from_group(dist.new_group(list(range(tp))), device.type)
-    from torch.testing._internal.distributed import fake_pg  # noqa: F401 (it adds the backend)
+        _check_room(block)
+        groups = [dist.new_group(list(range(0, block, tp))), dist.new_group(list(range(tp)))]
+        first = 0
+    else:
+        from torch.testing._internal.distributed import fake_pg  # noqa: F401 (it adds the backend)
 
-    make_groups: Any = dist.new_subgroups_by_enumeration
-    group, _ = make_groups(_groups_of(tp, dist.get_world_size()), backend=_FAKE)
-    return DeviceMesh.from_group(group, device.type)
+        blocks = _blocks_of(block, dist.get_world_size())
+        first = dist.get_rank() // block * block
+        across = [[*ranks[place::tp]] for ranks in blocks for place in range(tp)]
+        along = [[*ranks[place : place + tp]] for ranks in blocks for place in range(0, block, tp)]
+        groups = [_own_of(across), _own_of(along)]
+    mesh = torch.arange(first, first + block).view(dp, tp)
+    return DeviceMesh.from_group(groups, device.type, mesh=mesh, mesh_dim_names=("dp", "tp"))
 
 
 def _cut(module: nn.Module, mesh: DeviceMesh, plan: dict[str, Any]) -> None:
@@ -102,10 +115,24 @@ def _cut(module: nn.Module, mesh: DeviceMesh, plan: dict[str, Any]) -> None:
             local.normal_(std=_DEVIATION)
 
 
-def _groups_of(tp: int, ranks: int) -> list[list[int]]:
-    """Return all ranks of this job, `tp` neighbours a group."""
-    if ranks % tp:
-        rule = f"{ranks} ranks that measure at once do not divide into groups of {tp}"
-        fix = 'set ranks = "one" in [layers], or leave this tp out'
-        raise UnsupportedError(Problem(key="tp", found=str(tp), rule=rule, fix=fix))
-    return [list(range(first, first + tp)) for first in range(0, ranks, tp)]
+def _own_of(groups: list[list[int]]) -> Any:
+    """Return the group of this rank among some whose collectives return at once."""
+    make_groups: Any = dist.new_subgroups_by_enumeration
+    group, _ = make_groups(groups, backend=_FAKE)
+    return group
+
+
+def _check_room(block: int) -> None:
+    if block > _FAKE_RANKS:
+        rule = f"dp x tp = {block} is more than the {_FAKE_RANKS} ranks that can be made up"
+        fix = "leave this tp or dp out"
+        raise UnsupportedError(Problem(key="tp", found=str(block), rule=rule, fix=fix))
+
+
+def _blocks_of(block: int, ranks: int) -> list[range]:
+    """Return all ranks of this job, `block` neighbours at a time."""
+    if ranks % block:
+        rule = f"{ranks} ranks that measure at once do not divide into groups of {block}"
+        fix = 'set ranks = "one" in [layers], or leave this tp or dp out'
+        raise UnsupportedError(Problem(key="tp", found=str(block), rule=rule, fix=fix))
+    return [range(first, first + block) for first in range(0, ranks, block)]

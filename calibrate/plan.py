@@ -23,7 +23,7 @@ from calibrate.plan_collectives import (
 from calibrate.plan_file import Plan
 from calibrate.plan_kernels import first_kernels, more_kernels, spread_kernels
 from calibrate.plan_seconds import seconds_of
-from calibrate.plan_steps import first_layers, layouts, more_layers, trainings
+from calibrate.plan_steps import first_layers, layouts, more_layers, trainings, upkeeps
 from calibrate.plan_stragglers import stragglers
 from calibrate.points import CollectivePoint, Point, key_of
 from simulator.errors import InputError, Problem
@@ -92,9 +92,11 @@ class _Stage(NamedTuple):
 
 
 def _stages(case: Case) -> list[_Stage]:
-    first, more = list(first_layers(case)), list(more_layers(case))
+    first: list[Point] = [*first_layers(case)]
+    more: list[Point] = [*upkeeps(case), *more_layers(case)]
     shared = case.layer_ranks > 1
-    alone, more_alone = ([], []) if shared else (first, more)
+    nothing: tuple[list[Point], list[Point]] = ([], [])
+    alone, more_alone = nothing if shared else (first, more)
     trained, at_once = list(trainings(case)), case.training_ranks > 1
     return [
         _Stage("kernels", "one", [*first_kernels(case), *alone, *([] if at_once else trained)]),

@@ -33,6 +33,7 @@ _MOST_MICRO_BATCH, _MOST_TP = 4096, 4096
 _Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
 _MicroBatch = Annotated[int, Field(ge=1, le=_MOST_MICRO_BATCH)]
 _Tp = Annotated[int, Field(ge=1, le=_MOST_TP)]
+_Dp = Annotated[int, Field(ge=2, le=_MOST_TP)]
 _Some = Annotated[int, Field(ge=0, le=MOST_POINTS)]
 _Factor = Annotated[int, Field(ge=2, le=MOST_COUNT)]
 _Dtypes = tuple[Dtype, ...]
@@ -136,6 +137,10 @@ class LayersPlan(FileRecord):
     """Empty: those of the model."""
     tp: tuple[_Tp, ...] = ()
     """Empty: those of the model."""
+    dp: tuple[_Dp, ...] = ()
+    """Data ranks between which a layer's parameters are spread, or that have copies of them. For
+    each, and each `tp`, what FSDP2, DDP and the update cost beside the passes is measured; for
+    `tp` alone the update. Empty: nothing of it."""
     ranks: Literal["one", "all"] = "one"
     """One process alone, or all at the same time, of which the slowest counts. All is what training
     sees where ranks share the cores of a host, its power or its cooling; `tp` must divide them."""

@@ -21,6 +21,7 @@ from calibrate.points import (
     SoakPoint,
     StepPoint,
     Timing,
+    UpkeepPoint,
 )
 from simulator.units import GB
 from simulator.workload.load import load_model
@@ -35,6 +36,8 @@ _LOOPS_OF_INTERFERENCE = 3
 """The kernel alone, the collective alone, and both."""
 _BACKWARD = 2
 """Passes of work in a backward pass over those of the forward pass."""
+_TRAINED = 4
+"""Tensors of a parameter's size in training: weight, gradient and two moments of Adam."""
 _STEP_FLOPS = 6.0
 """A parameter and token: forward 2, backward 4."""
 
@@ -71,8 +74,8 @@ def _run_seconds(point: Point, case: Case) -> float:
             return 2.0 * point.m * point.n * point.k / flops
         case AttentionPoint():
             return _attention_flops(point) / flops
-        case MemoryBoundPoint() | HostCopyPoint():
-            return point.bytes / bandwidth
+        case MemoryBoundPoint() | HostCopyPoint() | UpkeepPoint():
+            return _bytes_of(point, case) / bandwidth
         case CollectivePoint() | InterferencePoint():
             section = case.plan.collectives
             return point.bytes / float(section.expected if section is not None else _BANDWIDTH)
@@ -116,6 +119,14 @@ def _layer_flops(point: LayerPoint, spec: ModelSpec) -> float:
     }[point.part]
     tokens = point.micro_batch * point.seq
     return 2.0 * parameters / point.tp * tokens * (_BACKWARD if point.backward else 1)
+
+
+def _bytes_of(point: MemoryBoundPoint | HostCopyPoint | UpkeepPoint, case: Case) -> float:
+    """Return what is moved; of a layer's parameters all that training has, once each way."""
+    if not isinstance(point, UpkeepPoint):
+        return float(point.bytes)
+    parameters = max(layer.parameters for layer in _spec(point.model, case).layer_groups())
+    return 2.0 * _TRAINED * point.dtype.bytes * parameters / point.tp
 
 
 def _step_flops(point: StepPoint, spec: ModelSpec) -> float:

@@ -7,7 +7,7 @@ from itertools import product
 
 from calibrate.plan_case import Case, Subject, can_cut
 from calibrate.plan_file import LayersPlan, StepPlan, TrainingPlan
-from calibrate.points import LayerPart, LayerPoint, StepPoint
+from calibrate.points import LayerPart, LayerPoint, StepPoint, Upkeep, UpkeepPoint
 from simulator.errors import InputError, Problem
 from simulator.parallel.layout import ParallelLayout
 from simulator.workload.job import TrainingJob
@@ -28,6 +28,37 @@ def more_layers(case: Case) -> Iterator[LayerPoint]:
     section = case.plan.layers
     if section is not None:
         yield from _layers(case, section, _cuts(case, section)[1:])
+
+
+def upkeeps(case: Case) -> Iterator[UpkeepPoint]:
+    """Yield what a layer's parameters cost beside its passes, where the plan names data ranks.
+
+    With all ranks at once, tp x dp must divide them; what does not is left out.
+    """
+    section = case.plan.layers
+    if section is None or not section.dp:
+        return
+    sizes = tuple(dict.fromkeys(tp for _, tp in _cuts(case, section)))
+    for tp, dp in product(sizes, (1, *section.dp)):
+        if case.layer_ranks > 1 and case.layer_ranks % (tp * dp):
+            continue
+        works = [work for work in Upkeep if _is_done(work, tp, dp)]
+        yield from (_upkeep(case, work, tp, dp) for work in works)
+
+
+def _is_done(work: Upkeep, tp: int, dp: int) -> bool:
+    return work is Upkeep.UPDATE or (dp > 1 and (tp == 1 or work is not Upkeep.BUCKETS))
+
+
+def _upkeep(case: Case, work: Upkeep, tp: int, dp: int) -> UpkeepPoint:
+    return UpkeepPoint(
+        work=work,
+        model=_subject(case).name,
+        tp=tp,
+        dp=dp,
+        dtype=case.main_dtype,
+        ranks=case.layer_ranks,
+    )
 
 
 def trainings(case: Case) -> Iterator[StepPoint]:

@@ -19,6 +19,7 @@ from calibrate.points import (
     SoakPoint,
     StepPoint,
     Timing,
+    UpkeepPoint,
 )
 from simulator.units import GIB, KIB, MIB
 
@@ -45,18 +46,16 @@ def family_of(point: Point) -> str:
             family = f"memory bound {_plain(point.memory_class)}"
         case HostCopyPoint():
             family = f"host copy {_plain(point.direction)}"
-        case LaunchPoint():
-            family = "launch"
-        case SoakPoint():
-            family = "soak"
+        case LaunchPoint() | SoakPoint() | StepPoint():
+            family = point.what
         case CollectivePoint():
             family = _collective_family(point)
         case InterferencePoint():
             family = f"interference with {_plain(point.kernel)}"
         case LayerPoint():
             family = f"{point.part} {_pass(point.backward)}"
-        case StepPoint():
-            family = "step"
+        case UpkeepPoint():
+            family = f"upkeep: {point.work}"
         case KernelSumPoint():
             family = f"kernels of a trace: {_plain(point.kernel)}"
         case _:
@@ -90,9 +89,8 @@ def words_of(point: Point) -> str:
             words = f"{size_words(point.bytes)}, {group_words(point)}{_timing(point)}"
         case InterferencePoint():
             words = f"{point.collective} of {size_words(point.bytes)} on {point.ranks} ranks"
-        case LayerPoint():
-            where = f"micro-batch {point.micro_batch} x {point.seq}, tp {point.tp}"
-            words = f"{point.model}, {where}, {point.dtype}{_at_once(point)}"
+        case LayerPoint() | UpkeepPoint():
+            words = _of_layer(point)
         case StepPoint():
             words = _step(point)
         case KernelSumPoint():
@@ -158,7 +156,16 @@ def _gemm(point: GemmPoint) -> str:
     return ", ".join([shape, *(words for said, words in kinds if said)]) + _at_once(point)
 
 
-def _at_once(point: GemmPoint | MemoryBoundPoint | LayerPoint) -> str:
+def _of_layer(point: LayerPoint | UpkeepPoint) -> str:
+    """Return which part of a layer a point is of."""
+    if isinstance(point, UpkeepPoint):
+        share = f"tp {point.tp}, dp {point.dp}"
+    else:
+        share = f"micro-batch {point.micro_batch} x {point.seq}, tp {point.tp}"
+    return f"{point.model}, {share}, {point.dtype}{_at_once(point)}"
+
+
+def _at_once(point: GemmPoint | MemoryBoundPoint | LayerPoint | UpkeepPoint) -> str:
     return "" if point.ranks == 1 else f", on {point.ranks} ranks at once"
 
 

@@ -7,9 +7,9 @@ are equal; `key` is their canonical text.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simulator.files import FileRecord
 from simulator.hardware.accelerator import Dtype
@@ -191,6 +191,45 @@ class LayerPoint(FileRecord):
     host, its memory, power) is then as busy as in training."""
 
 
+class Upkeep(StrEnum):
+    """What PyTorch does for each parameter of a layer beside the layer's passes."""
+
+    GATHER = "gather"
+    """FSDP2 gathers the layer for one pass: copies into and out of the collective's buffer."""
+    SHARDED = "sharded"
+    """FSDP2 gathers it for either pass, and reduces its gradients."""
+    BUCKETS = "buckets"
+    """DDP copies its gradients into a bucket, scales them, and copies them back."""
+    UPDATE = "update"
+    """Fused AdamW on what a rank keeps of it: DTensors, with tp or dp."""
+
+
+class UpkeepPoint(FileRecord):
+    """One kind of work on the parameters of a model's first layer, on one device.
+
+    The rank is one of tp x dp of which the others do not exist: no byte leaves it. An update with
+    `dp` is that of FSDP2's shards.
+    """
+
+    what: Literal["upkeep"] = "upkeep"
+    work: Upkeep
+    model: str
+    """A preset or a path, as in a scenario."""
+    tp: _Count = 1
+    dp: _Count = 1
+    dtype: Dtype
+    ranks: _Count = 1
+    """As of a product."""
+
+    @model_validator(mode="after")
+    def _has_peers(self) -> Self:
+        if self.dp == 1 and self.work is not Upkeep.UPDATE:
+            raise ValueError(f"{self.work} is between data ranks, so that dp must be at least 2")
+        if self.tp > 1 and self.work is Upkeep.BUCKETS:
+            raise ValueError("DDP takes no tensor-parallel parameters, so that tp must be 1")
+        return self
+
+
 class StepPoint(FileRecord):
     """Whole training steps of a model with a layout, run by PyTorch."""
 
@@ -228,6 +267,7 @@ Point: TypeAlias = Annotated[
     | CollectivePoint
     | InterferencePoint
     | LayerPoint
+    | UpkeepPoint
     | StepPoint
     | KernelSumPoint,
     Field(discriminator="what"),

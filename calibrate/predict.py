@@ -21,6 +21,7 @@ from calibrate.points import (
     SoakPoint,
     StepPoint,
     Timing,
+    UpkeepPoint,
 )
 from calibrate.predict_steps import launches_itself, predict_layer, predict_step
 from calibrate.records import Record
@@ -42,6 +43,11 @@ OTHER_SHARE = (
     "compared"
 )
 AT_ONCE = "run by {ranks} ranks at once: it is there to tell which of them is slow"
+_NO_FORECAST: dict[type, str] = {
+    SoakPoint: "a soak shows how clocks settle; it has no forecast",
+    KernelSumPoint: "a sum over kernels does not say which shapes they had",
+    UpkeepPoint: "what parameters cost beside passes is measured and looked up, not modelled",
+}
 _ALONE = GroupShape(size=1, per_domain=1)
 
 
@@ -110,10 +116,8 @@ def _predict(record: Record, profile: Profile, folder: Path | None) -> Forecast:
         case StepPoint():
             _check_dtype(point.job.precision, profile)
             seconds, allocated = predict_step(point, profile, folder)
-        case SoakPoint():
-            raise UnpredictedError("a soak shows how clocks settle; it has no forecast")
-        case KernelSumPoint():
-            raise UnpredictedError("a sum over kernels does not say which shapes they had")
+        case SoakPoint() | KernelSumPoint() | UpkeepPoint():
+            raise UnpredictedError(_NO_FORECAST[type(point)])
         case _:
             assert_never(point)
     return Forecast(seconds=seconds, allocated=allocated)

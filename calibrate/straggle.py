@@ -18,6 +18,7 @@ from calibrate.points import (
     MemoryBoundPoint,
     SoakPoint,
     Timing,
+    UpkeepPoint,
 )
 from calibrate.records import Record, Status
 from simulator.parallel.groups import Collective
@@ -29,7 +30,7 @@ LEAST_COMPUTE_EXCESS = 0.05
 in the clocks that their power allows."""
 LEAST_SAMPLES = 3
 """Fewer ranks or pairs say nothing of which one is out of line."""
-_COMPUTE = (GemmPoint, AttentionPoint, MemoryBoundPoint, LayerPoint, SoakPoint)
+_COMPUTE = (GemmPoint, AttentionPoint, MemoryBoundPoint, LayerPoint, UpkeepPoint, SoakPoint)
 _USABLE = (Status.OK, Status.NOISY)
 
 Pair = tuple[int, int]

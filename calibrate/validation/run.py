@@ -76,7 +76,7 @@ def to_json(validation: Validation) -> dict[str, Any]:
     """Return a validation as plain values: numbers are finite or None.
 
     `rows`: id, status, reason, quantity, unit, measured, predicted, signed_error, low, high,
-    peak_memory_bytes, feasible, assumed, labels, source. `groups`: by, quantity, unit, rows,
+    peak_memory_bytes, measured_peak_memory_bytes, feasible, assumed, labels, source. `groups`: by, quantity, unit, rows,
     predicted, skipped, statistics, slow, slow_share, without_slow, rank_correlation, regret,
     feasibility.
     """
@@ -133,6 +133,7 @@ def _row(row: RowResult) -> dict[str, Any]:
         "low": _finite(row.low),
         "high": _finite(row.high),
         "peak_memory_bytes": _finite(row.peak_memory),
+        "measured_peak_memory_bytes": None if row.memory is None else row.memory.measured,
         "feasible": row.feasible,
         "assumed": list(row.assumed),
         "labels": dict(row.labels or {}),

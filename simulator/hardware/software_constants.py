@@ -57,6 +57,35 @@ class MeasuredPass(FileRecord):
     backward: Seconds
 
 
+class MeasuredUpkeep(FileRecord):
+    """What PyTorch does with the parameters of one layer beside its passes, on one device.
+
+    Copies and the CPU's way to them; bytes between ranks are not in it. Matched exactly, as passes
+    are; units without layers cost by their parameters what the layer does.
+    """
+
+    hidden_size: int = Field(ge=1)
+    width: int = Field(ge=1)
+    """Intermediate size of the layer's MLP, before tensor parallelism."""
+    heads: int = Field(ge=1)
+    kv_heads: int = Field(ge=1)
+    gated: bool = False
+    tp: int = Field(default=1, ge=1)
+    dp: int = Field(default=1, ge=1)
+    """Data ranks between which the parameters are spread, or that have copies of them."""
+    precision: Dtype
+    parameters: float = Field(gt=0)
+    """Of the layer, as one of tp ranks holds it."""
+    gather: Seconds | None = None
+    """FSDP2: into and out of the buffer of a gather, for one pass."""
+    reduce: Seconds | None = None
+    """FSDP2: into the buffer of a reduction, and what follows it."""
+    buckets: Seconds | None = None
+    """DDP: gradients into their bucket and back."""
+    update: Seconds | None = None
+    """The optimizer's, on what a rank keeps."""
+
+
 class SoftwareConstants(FileRecord):
     """Times of one software stack on one machine."""
 
@@ -77,3 +106,5 @@ class SoftwareConstants(FileRecord):
     """Of step times of this stack on this machine; it takes the place of the stack's `spread`."""
     passes: tuple[MeasuredPass, ...] = ()
     """Parts of models that were timed with this stack; matched exactly."""
+    upkeep: tuple[MeasuredUpkeep, ...] = ()
+    """What their parameters cost beside them; matched exactly."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from calibrate.import_kineto_labels import kernel_label
+from calibrate.import_kineto_groups import Axes
+from calibrate.import_kineto_labels import Purposes, kernel_label
 from calibrate.import_kineto_slices import read_rank
 from calibrate.import_kineto_steps import MeasuredStep, measured_steps
 from simulator.errors import InputError
@@ -17,11 +18,12 @@ from simulator.results import Category
 from tests.calibrate.kineto_traces import ADAM, GEMM, NCCL, NORM, kernel, launch, mark, write_trace
 from tests.data import data_folder, needs_data
 
+NOTHING = Purposes()
 DATA_GROUP = {"Process Group Description": "mesh_dp_shard", "Collective name": "allreduce"}
 
 
 def steps_of(path: Path) -> tuple[MeasuredStep, ...]:
-    return measured_steps(read_rank(path, {}))[0]
+    return measured_steps(read_rank(path, NOTHING))[0]
 
 
 def micro(step: MeasuredStep) -> dict[str, float]:
@@ -119,7 +121,7 @@ def test_what_an_optimizer_range_launches_is_the_optimizers(tmp_path: Path) -> N
 )
 def test_groups_say_what_a_collective_is_for(args: dict[str, Any], label: str) -> None:
     groups = {"7": Category.CONTEXT_COMM}
-    assert kernel_label(NCCL, args, groups, in_optimizer=False) == label
+    assert kernel_label(NCCL, args, Purposes(said=groups), in_optimizer=False) == label
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_groups_say_what_a_collective_is_for(args: dict[str, Any], label: str) -
     ],
 )
 def test_names_say_what_a_kernel_does(name: str, label: str) -> None:
-    assert kernel_label(name, {}, {}, in_optimizer=False) == label
+    assert kernel_label(name, {}, NOTHING, in_optimizer=False) == label
 
 
 def test_bad_events_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -144,7 +146,7 @@ def test_bad_events_are_counted_and_left_out(tmp_path: Path) -> None:
         {"ph": "X", "cat": "kernel", "name": GEMM, "ts": 3},
     ]
     good = [mark("ProfilerStep#1", 0, 50), {**kernel(GEMM, 0, 50), "ts": "0", "dur": "50"}]
-    trace = read_rank(write_trace(tmp_path / "t.json", [*bad, *good], rank=None), {})
+    trace = read_rank(write_trace(tmp_path / "t.json", [*bad, *good], rank=None), NOTHING)
     assert (len(trace.slices), trace.rank, trace.notes) == (
         1,
         None,
@@ -156,7 +158,7 @@ def test_a_trace_cut_off_while_it_was_packed_is_used_as_far_as_it_goes(tmp_path:
     whole = json.dumps({"traceEvents": [mark("ProfilerStep#1", 0, 9), kernel(GEMM, 0, 9)] * 9})
     path = tmp_path / "t.json.gz"
     path.write_bytes(gzip.compress(whole[:-40].encode())[:-4])
-    trace = read_rank(path, {})
+    trace = read_rank(path, NOTHING)
     assert trace.notes[0] == "is cut off: what stands before is used"
     assert trace.slices
 
@@ -164,13 +166,108 @@ def test_a_trace_cut_off_while_it_was_packed_is_used_as_far_as_it_goes(tmp_path:
 def test_a_trace_above_the_limit_is_refused(tmp_path: Path) -> None:
     path = write_trace(tmp_path / "t.json", [kernel(GEMM, 0, 9)])
     with pytest.raises(InputError, match="must be at most 100 bytes unpacked"):
-        read_rank(path, {}, most=100)
+        read_rank(path, NOTHING, most=100)
 
 
 def test_a_trace_of_no_steps_is_refused(tmp_path: Path) -> None:
-    trace = read_rank(write_trace(tmp_path / "t.json", [kernel(GEMM, 0, 9)]), {})
+    trace = read_rank(write_trace(tmp_path / "t.json", [kernel(GEMM, 0, 9)]), NOTHING)
     with pytest.raises(InputError, match="shows no whole step"):
         measured_steps(trace)
+
+
+def test_what_is_hidden_counts_in_the_time_that_a_class_takes_in_all(tmp_path: Path) -> None:
+    """Two gathers overlap in 40-60 and hide behind a product until 50; a reduction is 60-100."""
+    gather = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    reduce = "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    events = [
+        mark("ProfilerStep#0", 0, 100),
+        kernel(GEMM, 0, 50),
+        kernel(gather, 20, 40, stream=20, **DATA_GROUP),
+        kernel(gather, 40, 20, stream=24, **DATA_GROUP),
+        kernel(reduce, 60, 40, stream=20, **DATA_GROUP),
+    ]
+    (step,) = steps_of(write_trace(tmp_path / "t.json", events))
+    uses = [
+        (use.collective, str(use.label), use.calls, round(use.busy * 1e6), round(use.exposed * 1e6))
+        for use in step.collectives
+    ]
+    assert micro(step) == {"gemm": 50.0, "data_comm": 50.0}
+    assert {name: round(value * 1e6) for name, value in step.busy.items()} == {
+        "gemm": 50,
+        "data_comm": 80,
+    }
+    assert uses == [
+        ("all_gather", "data_comm", 2, 40, 10),
+        ("reduce_scatter", "data_comm", 1, 40, 40),
+    ]
+
+
+def test_pauses_are_counted_by_why_nothing_runs(tmp_path: Path) -> None:
+    """Late launches at 25 and 70 leave 20-30 and 60-75 empty; 80-82 waits with all asked for."""
+    events = [
+        mark("ProfilerStep#0", 0, 90),
+        *(launch(1, 0), launch(2, 25), launch(3, 70), launch(4, 71)),
+        *(kernel(GEMM, 0, 20, correlation=1), kernel(GEMM, 30, 30, correlation=2)),
+        *(kernel(NORM, 75, 5, correlation=3), kernel(NORM, 82, 8, correlation=4)),
+    ]
+    (step,) = steps_of(write_trace(tmp_path / "t.json", events))
+    found = {name: (p.count, round(p.longest * 1e6, 3)) for name, p in step.pauses.items()}
+    assert found == {"launch": (2, 15.0), "idle": (1, 2.0)}
+
+
+def test_what_launched_a_collective_says_of_which_group_it_is(tmp_path: Path) -> None:
+    """Kernels of older profilers say nothing: the operator with their external id does."""
+    said = {"External id": 77, "Process Group Name": "mesh_tp", "Collective name": "allreduce"}
+    event = {**mark("record_param_comms", 0, 2), "cat": "cpu_op", "args": said}
+    events = [mark("ProfilerStep#0", 0, 9), event, kernel(NCCL, 0, 9, 20, **{"External id": 77})]
+    (step,) = steps_of(write_trace(tmp_path / "t.json", events))
+    assert micro(step) == {"tensor_comm": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("entry", "world", "label", "note"),
+    [
+        ({"pg_desc": "mesh_pp"}, 16, "pipeline_comm", ()),
+        (
+            {"pg_desc": "", "ranks": [0, 4, 8, 12]},
+            16,
+            "data_comm",
+            ("--group 5=data is taken, by its ranks in the forecast's layout",),
+        ),
+        (
+            {"pg_desc": "undefined", "ranks": [0, 4, 8, 12]},
+            32,
+            "communication, group undefined",
+            (),
+        ),
+    ],
+)
+def test_the_trace_describes_its_groups_by_name_or_by_ranks(
+    tmp_path: Path, entry: dict[str, Any], world: int, label: str, note: tuple[str, ...]
+) -> None:
+    """In a layout of tp 4 and dp 4; that of a run of 32 ranks is another one."""
+    events = [mark("ProfilerStep#0", 0, 9), kernel(NCCL, 0, 9, 20, **{"Process Group Name": "5"})]
+    config = [{"pg_name": "5", **entry}]
+    path = write_trace(tmp_path / "t.json", events, world_size=world, pg_config=config)
+    trace = read_rank(path, Purposes(axes=Axes(tp=4, dp=4)))
+    assert ([str(each.label) for each in trace.slices], trace.notes) == ([label], note)
+
+
+def test_collectives_of_no_group_are_the_forecasts_only_ones(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "t.json", [mark("ProfilerStep#0", 0, 9), kernel(NCCL, 0, 9)])
+    trace = read_rank(path, Purposes(only=Category.DATA_COMM))
+    assert [each.label for each in trace.slices] == [Category.DATA_COMM]
+    assert trace.notes == (
+        "collectives of groups that are not recorded: data is taken, the only purpose in the "
+        "forecast",
+    )
+
+
+def test_a_trace_of_python_functions_only_is_refused(tmp_path: Path) -> None:
+    event = {**mark("train.py(12): step", 0, 9), "cat": "python_function"}
+    path = write_trace(tmp_path / "t.json", [mark("ProfilerStep#0", 0, 9), event])
+    with pytest.raises(InputError, match="holds no work of a device and no operator"):
+        read_rank(path, NOTHING)
 
 
 @needs_data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from dataclasses import dataclass, field
+from time import perf_counter
 
 import pytest
 
@@ -180,3 +181,14 @@ def test_ranks_of_different_speed_do_the_same_runs_and_report_the_slower() -> No
     assert found[0] == found[1]
     assert found[0].seconds == pytest.approx(3e-3)
     assert found[0].by_rank == pytest.approx((1e-3, 3e-3))
+
+
+def test_ranks_rest_behind_each_block_for_a_share_of_it() -> None:
+    clock = Clock((1e-3,))
+    limits = Limits(block_seconds=3e-3, blocks=3, rest=0.5)
+    start = perf_counter()
+    outcome = measure_runs(clock, Alone(), limits)
+    blocks = clock.runs[1:]
+
+    assert perf_counter() - start >= 0.5 * 1e-3 * sum(blocks)
+    assert outcome == Outcome(seconds=1e-3, spread=0.0, samples=3)

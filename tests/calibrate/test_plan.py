@@ -27,6 +27,8 @@ from calibrate.points import (
     SoakPoint,
     StepPoint,
     Timing,
+    Upkeep,
+    UpkeepPoint,
     key_of,
 )
 from calibrate.records import Fingerprint
@@ -426,3 +428,25 @@ def test_a_file_says_all_that_is_wrong_in_it(tmp_path: Path) -> None:
 def test_a_plan_that_would_never_end_is_refused(section: dict[str, object], key: str) -> None:
     with pytest.raises(InputError, match=key):
         parse_record(Plan, section, "plan.toml")
+
+
+def test_data_ranks_of_layers_ask_for_what_their_parameters_cost() -> None:
+    plan = made(model={**MODEL, "tp": [1, 2]}, layers={"parts": ["layer"], "dp": [2]})
+    points = [point for point in expanded(plan) if isinstance(point, UpkeepPoint)]
+
+    assert [(point.work, point.tp, point.dp) for point in points] == [
+        (Upkeep.UPDATE, 1, 1),
+        *((work, 1, 2) for work in Upkeep),
+        (Upkeep.UPDATE, 2, 1),
+        *((work, 2, 2) for work in Upkeep if work is not Upkeep.BUCKETS),
+    ]
+
+
+def test_shares_of_more_ranks_than_measure_at_once_are_left_out() -> None:
+    layers = {"parts": ["layer"], "dp": [2, 4], "ranks": "all"}
+    plan = made(model={**MODEL, "tp": [1, 2]}, layers=layers)
+    pair = World(size=2, local_size=2)
+    points = [p for p in points_of(expand(plan, pair, GPU)) if isinstance(p, UpkeepPoint)]
+
+    assert {(point.tp, point.dp) for point in points} == {(1, 1), (1, 2), (2, 1)}
+    assert {point.ranks for point in points} == {2}

@@ -9,13 +9,9 @@ from subprocess import SubprocessError
 
 import pytest
 
+from tests.emulation.bursts import CheckedSteps, checked_steps
 from tests.emulation.cluster import cluster
-from tests.emulation.machines import (
-    CheckedSteps,
-    Machine,
-    calibrated,
-    checked_steps,
-)
+from tests.emulation.machines import Machine, calibrated
 from tests.emulation.namespaces import NamespaceError
 from tests.emulation.scheduling import busy_cores, short_slices, take_turns_or_fail
 

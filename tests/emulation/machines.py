@@ -23,12 +23,6 @@ MEGABIT = 1e6
 CALIBRATED_AT = 200 * MEGABIT
 """Bits/s of the links while calibrating; other rates are forecast."""
 RATES = (CALIBRATED_AT, 100 * MEGABIT)
-STEP_WORST = 0.20
-ATTEMPTS = 2
-"""The machine is shared, and its cores vary by 10 to 20 % from minute to minute, also between the
-times that are fitted and the steps that are checked. Single ranks and steps are all measured again
-where a step is off by more than `STEP_WORST`, once. The last measurement counts, and all are
-printed."""
 _BASE = HERE / "emulated-cpu.toml"
 _LONGEST = 400.0
 """Seconds after which a run that should take one to two minutes has failed."""
@@ -58,72 +52,23 @@ def calibrated(folder: Path) -> Machine:
     return _fitted(folder, measured)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedSteps:
-    """Training steps at each of `RATES`, beside forecasts that are fitted to single ranks."""
+def with_layers(network: Machine, bursts: Sequence[Path], folder: Path) -> Machine:
+    """Return the profile of a calibrated network and of what single ranks took in other jobs.
 
-    machine: Machine
-    checks: tuple[tuple[Check, ...], ...]
-    """Of each time that they were run, one a rate; the last time counts."""
-
-
-def checked_steps(hosts: int, network: Machine, folder: Path) -> CheckedSteps:
-    """Time single ranks, then their joint steps; all again where a step is too far off."""
-    attempts: list[tuple[Check, ...]] = []
-    while not attempts or _is_to_be_repeated(attempts):
-        out = folder / str(len(attempts))
-        machine, checks = _steps_at_all_rates(hosts, network, out)
-        attempts.append(checks)
-    return CheckedSteps(machine=machine, checks=tuple(attempts))
-
-
-def _is_to_be_repeated(attempts: Sequence[Sequence[Check]]) -> bool:
-    """Return whether a step is too far off, and there is a measurement left."""
-    far = max(error for check in attempts[-1] for error in errors_of(check)) > STEP_WORST
-    return far and len(attempts) < ATTEMPTS
-
-
-def _steps_at_all_rates(
-    hosts: int, network: Machine, folder: Path
-) -> tuple[Machine, tuple[Check, ...]]:
-    """Return the profile of single ranks, and the steps at each rate beside its forecasts."""
-    plan = HERE / f"steps-{hosts}-hosts.toml"
-    first, *others = RATES
-    measured = folder / "measured"
-    measure(plan, measured, hosts=hosts, rate=first)
-    machine = with_layers(network, measured, folder)
-    checks = [checked(measured, machine.at(first))]
-    for rate in others:
-        again = folder / f"{rate:.0f}"
-        measure(_steps_alone(plan, folder), again, hosts=hosts, rate=rate)
-        checks.append(checked(again, machine.at(rate)))
-    return machine, tuple(checks)
-
-
-def _steps_alone(plan: Path, folder: Path) -> Path:
-    """Return a plan with the same steps and nothing else: a rank's own times know no rate."""
-    whole = tomlkit.parse(plan.read_text()).unwrap()
-    whole["model"] = {"default": whole["model"]["default"]}
-    path = folder / "steps.toml"
-    path.write_text(tomlkit.dumps({key: whole[key] for key in ("limits", "model", "step")}))
-    return path
-
-
-def with_layers(network: Machine, measured: Path, folder: Path) -> Machine:
-    """Return the profile of a calibrated network and of what single ranks took in another job.
-
-    Steps of that job that several ranks make together are for checks: the fit does not see them.
+    Steps of those jobs that several ranks make together are for checks: the fit does not see them.
     """
     fitted = folder / "fitted"
     fitted.mkdir(parents=True)
     shutil.copy(network.folder / "measured.jsonl", fitted / "network.jsonl")
-    lines = read_journal(measured / "measured.jsonl").lines
-    kept = [line.model_dump_json() + "\n" for line in lines if not _is_joint_step(line)]
-    (fitted / "ranks.jsonl").write_text("".join(kept))
+    for number, measured in enumerate(bursts):
+        lines = read_journal(measured / "measured.jsonl").lines
+        kept = [line.model_dump_json() + "\n" for line in lines if not is_joint_step(line)]
+        (fitted / f"ranks-{number}.jsonl").write_text("".join(kept))
     return _fitted(folder, fitted)
 
 
-def _is_joint_step(line: Line) -> bool:
+def is_joint_step(line: Line) -> bool:
+    """Return whether a line is of a training step that several ranks made together."""
     if not isinstance(line, Record) or not isinstance(line.point, StepPoint):
         return False
     return line.point.layout.world_size > 1
@@ -136,10 +81,8 @@ def measure(plan: Path, out: Path, *, hosts: int, rate: float, computes: bool = 
 
 
 def checked(folder: Path, profile: Profile) -> Check:
-    """Return the collectives or joint steps that were measured in a folder beside forecasts."""
-    records = records_of(folder)
-    steps = [record for record in records if _is_joint_step(record)]
-    return check_records(steps or records, profile, folder)
+    """Return the collectives that were measured in a folder beside forecasts."""
+    return check_records(records_of(folder), profile, folder)
 
 
 def records_of(folder: Path) -> list[Record]:

@@ -13,10 +13,10 @@ from planner.planning import plan
 from simulator.errors import InputError
 from simulator.parallel.layout import ParallelLayout
 from simulator.scenario import Scenario, load_scenario
+from tests.emulation.bursts import CheckedSteps
 from tests.emulation.machines import (
     CALIBRATED_AT,
     HERE,
-    CheckedSteps,
     Machine,
     measure,
     records_of,

@@ -23,6 +23,7 @@ from simulator.files import (
     read_text,
     read_toml,
     write_atomic,
+    write_together,
 )
 
 
@@ -220,9 +221,37 @@ def test_a_reader_never_sees_a_part_of_a_file(tmp_path: Path) -> None:
 def test_a_failing_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with pytest.raises(UnicodeEncodeError):
+    with pytest.raises(InputError, match=r"holds '.ud800', which is no character of UTF-8"):
         write_atomic(path, "half\ud800")
     assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"out.txt": "old"}
+
+
+@pytest.mark.parametrize("wrong", ["missing/out.txt", "taken", "\0", "x" * 300])
+def test_files_are_written_together_or_not_at_all(wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("old")
+    (tmp_path / "taken").mkdir()
+    files = {tmp_path / "old.txt": "new", tmp_path / "new.bin": b"\0", tmp_path / wrong: "text"}
+    with pytest.raises(InputError, match="cannot be written"):
+        write_together(files)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["old.txt", "taken"]
+    assert (tmp_path / "old.txt").read_text() == "old"
+
+
+def test_a_name_as_long_as_a_file_may_have_is_written(tmp_path: Path) -> None:
+    write_together({tmp_path / ("x" * 255): "text", tmp_path / "other": b"bytes"})
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {
+        "x" * 255: "text",
+        "other": "bytes",
+    }
+
+
+def test_a_missing_file_is_answered_with_the_name_that_was_meant(tmp_path: Path) -> None:
+    (tmp_path / "llama3-70b.toml").write_text("")
+    with pytest.raises(InputError, match=r"fix: did you mean .*llama3-70b"):
+        read_text(tmp_path / "lama3-70b.toml")
+    with pytest.raises(InputError) as caught:
+        read_text(tmp_path / "zzz")
+    assert [problem.fix for problem in caught.value.problems] == [""]
 
 
 @pytest.mark.parametrize("name", ["missing/out.txt", "taken"])
