@@ -19,7 +19,7 @@ from calibrate.summary import PairRate, Rated, Summary
 from reports.calibration_sections import report_sections
 from reports.result_files import ResultFile
 from reports.result_files.calibration import CalibrationFile
-from reports.result_files.kinds import ResultKind, result_of
+from reports.result_kinds import ResultKind, result_of
 from reports.section import Section
 from simulator.files import parse_record
 

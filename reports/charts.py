@@ -26,6 +26,8 @@ class Series:
     """What each point is; empty where x and y say it all."""
     steps: bool = False
     """Whether a value holds until the next x."""
+    reference: bool = False
+    """Whether it is only what others are set against: a thin grey line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class Chart:
     tolerance: float = 0.0
     """With a diagonal: share of y by which two more lines stand off from it."""
     rules: tuple[Rule, ...] = ()
+    from_zero: bool = False
+    """Whether the y axis begins at 0, so that heights compare."""
     name: str = ""
     caption: str = ""
 
@@ -93,6 +97,17 @@ class Part:
 
     label: str
     values: tuple[float, ...]
+    tone: int | None = None
+    """Place of its colour in the palette, so that a thing has the same one in every figure; None:
+    its place among the parts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """What each bar must stay below; `values[i]` is that of bar i."""
+
+    label: str
+    values: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +118,7 @@ class Stacks:
     y_label: str
     bars: tuple[str, ...]
     parts: tuple[Part, ...]
-    limit: Rule | None = None
+    limit: Limit | None = None
     name: str = ""
     caption: str = ""
 
@@ -123,6 +138,12 @@ class Timeline:
     texts: tuple[str, ...]
     """What each bar is."""
     x_label: str
+    tones: tuple[int, ...] = ()
+    """Place of each kind's colour in the palette; empty: its place among the kinds."""
+    labels: tuple[str, ...] = ()
+    """What stands in each bar where there is room; empty: nothing."""
+    idle: str = ""
+    """What the time between two bars is called; empty: nothing is said of it."""
     name: str = ""
     caption: str = ""
 
@@ -193,6 +214,10 @@ class Cable:
     other: int
     used: float | None
     text: str
+    capacity: float = 0.0
+    """Bytes/s in one direction, of all its cables together; lines are as thick as it says."""
+    label: str = ""
+    """What is written on the line, where there is room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rich.console import Console
 
 from planner.sweep.row import Outcome
-from reports.quantities import gibibytes, number, percent, plain
+from reports.quantities import days_as_time, gibibytes, number, percent, plain
 from reports.step_view import Record, print_notes
 from reports.styles import Style
 from reports.sweep_view import value_text
@@ -92,9 +92,9 @@ _LINES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("tokens/s a GPU", "tokens_per_s_per_accelerator", number),
     ("MFU", "mfu", percent),
     ("memory, GiB", "peak_memory_bytes", _gib),
-    ("days", "days", number),
-    ("  from (80 %)", "days_low", number),
-    ("  to", "days_high", number),
+    ("all tokens", "days", days_as_time),
+    ("  from (80 %)", "days_low", days_as_time),
+    ("  to", "days_high", days_as_time),
     ("GPU-hours", "accelerator_hours", number),
     ("cost", "cost", number),
 )

@@ -15,7 +15,7 @@ from planner.worthwhile import Worthwhile
 from reports.plan_view import print_plan
 from reports.quantities import percent, plain, seconds, signed_percent
 from reports.records import plan_record
-from reports.result_files.kinds import ResultKind, result_of
+from reports.result_kinds import ResultKind, result_of
 from reports.step_view import Record
 from reports.styles import Style
 from reports.table import Column, print_heading, print_table, print_text

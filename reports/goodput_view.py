@@ -9,11 +9,12 @@ from rich.console import Console
 
 from planner.goodput import RunPlan, run_plan_table
 from reports.goodput_pairs import checkpoint_pairs, data_pairs, energy_pairs, failure_pairs
-from reports.quantities import counted, number, percent, plain, seconds
+from reports.layout_words import layout_line
+from reports.quantities import counted, days_as_time, number, percent, plain, seconds
 from reports.records import layout_record, provenance_record
-from reports.result_files.kinds import ResultKind, result_of
+from reports.result_kinds import ResultKind, result_of
 from reports.section import NONE
-from reports.step_view import layout_line, print_notes, provenance_line
+from reports.step_view import print_notes, provenance_line
 from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 from simulator.parallel.layout import ParallelLayout
@@ -89,7 +90,7 @@ def _print_totals(console: Console, run: Record) -> None:
     """Print days, goodput, hours and cost: without failures, and in the simulated runs."""
     ideal, currency = run["ideal"], plain(run["currency"])
     rows: list[tuple[str, float | None, Record | None, Callable[[float], str]]] = [
-        ("days", ideal["days"], run["days"], number),
+        ("time", ideal["days"], run["days"], days_as_time),
         ("goodput", 1.0, run["goodput"], percent),
         ("accelerator-hours", ideal["accelerator_hours"], run["accelerator_hours"], number),
         (f"cost, {currency}", ideal["cost"], run["cost"], number),
@@ -127,8 +128,8 @@ def _print_shares(console: Console, run: Record) -> None:
             Column(title="", cells=[CAUSE_WORDS[cause] for cause in shares], justify="left"),
             Column(title="share", cells=[percent(share) for share in shares.values()]),
             Column(
-                title="days",
-                cells=[number(share * run["days"]["p50"], 3) for share in shares.values()],
+                title="time",
+                cells=[days_as_time(share * run["days"]["p50"], 3) for share in shares.values()],
             ),
         ],
     )
@@ -155,7 +156,7 @@ def _print_failures(console: Console, failures: Record) -> None:
         console,
         [
             Column(title="spare nodes", cells=[f"{c['nodes']:,}" for c in spares]),
-            Column(title="mean days", cells=[number(c["days"]) for c in spares]),
+            Column(title="mean time", cells=[days_as_time(c["days"]) for c in spares]),
             Column(title="node-days", cells=[number(c["node_days"]) for c in spares]),
             Column(
                 title="",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 BRIGHT = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
 """Paul Tol's "bright" scheme: lines and marks."""
 LIGHT = (
@@ -18,6 +20,20 @@ BOXES = {
 }
 """Devices of a network by their kind."""
 GREY = "#888888"
+LIMIT = "#cc3311"
+"""What must not be crossed."""
+ON_LIGHT = "#16171a"
+"""Text on an area, whatever the theme."""
+
+
+def area(tone: int) -> str:
+    """Return the colour of an area."""
+    return LIGHT[tone % len(LIGHT)]
+
+
+def lines(groups: Iterable[str]) -> dict[str, str]:
+    """Return the colour of each group of lines and marks, in the order of their first mention."""
+    return {group: BRIGHT[n % len(BRIGHT)] for n, group in enumerate(dict.fromkeys(groups))}
 
 
 def utilised(used: float | None) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from reports.layout_words import recompute_words, schedule_words
 from reports.quantities import gibibytes, percent
-from reports.step_view import Record, aligned, recompute_words, schedule_words
+from reports.step_view import Record, aligned
 from reports.table import Column
 from simulator.units import GIB, JOULES_PER_MWH
 

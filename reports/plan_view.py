@@ -8,11 +8,11 @@ from rich.console import Console
 
 from planner.budget import shown_gap
 from reports.goodput_view import print_whole_run
+from reports.layout_words import layout_words
 from reports.plan_columns import front_columns, layout_columns
 from reports.quantities import gibibytes, number, plain
 from reports.step_view import (
     Record,
-    layout_parts,
     print_breakdown,
     print_notes,
     provenance_line,
@@ -95,7 +95,7 @@ def _print_nearest(console: Console, record: Record) -> None:
     print_text(console, f"None of {legal:,} legal layouts fits in {limit} GiB.", Style.BAD)
     print_heading(console, "Closest")
     for miss in record["nearest"]:
-        print_text(console, ", ".join(layout_parts(miss["layout"])))
+        print_text(console, layout_words(miss["layout"]))
         over = [stage for stage in miss["stages"] if stage["over_bytes"] > 0]
         for stage in over[:_STAGES_SHOWN]:
             print_text(

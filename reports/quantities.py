@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from simulator.units import GIB, MS, SECONDS_PER_DAY, SECONDS_PER_HOUR, US
 
 _DIGITS = 4
@@ -42,6 +44,28 @@ def seconds(value: float, digits: int = _DIGITS) -> str:
     if value >= MS:
         return f"{number(value / MS, digits)} ms"
     return f"{number(value / US, digits)} us"
+
+
+def days_as_time(days: float, digits: int = _DIGITS) -> str:
+    """Return what is kept in days with the unit in which it is easily read.
+
+    >>> days_as_time(12.5), days_as_time(0.25)
+    ('12.50 days', '6.000 h')
+    """
+    return seconds(days * SECONDS_PER_DAY, digits)
+
+
+def unit_of_days(values: Sequence[float]) -> tuple[str, float]:
+    """Return the unit of a column that is kept in days, and how many of it are a day.
+
+    >>> unit_of_days([0.5, 30.0]), unit_of_days([0.5]), unit_of_days([0.01])
+    (('days', 1.0), ('hours', 24.0), ('minutes', 1440.0))
+    """
+    longest = max(values, default=1.0)
+    for unit, of_a_day in (("days", 1.0), ("hours", 24.0)):
+        if longest * of_a_day >= 1:
+            return unit, of_a_day
+    return "minutes", SECONDS_PER_DAY / _SECONDS_PER_MINUTE
 
 
 def gibibytes(value: float) -> str:

@@ -13,7 +13,7 @@ from planner import Plan
 from planner.goodput import RunPlan, run_plan_table
 from planner.tables import plan_table
 from reports.load_curve import load_record
-from reports.result_files.kinds import ResultKind, result_of
+from reports.result_kinds import ResultKind, result_of
 from reports.step_detail import breakdown_record
 from simulator.hardware.parts import Part, mean_peak, mean_price, peak_words
 from simulator.parallel.layout import ParallelLayout
@@ -55,8 +55,10 @@ def step_record(scenario: Scenario, layout: ParallelLayout, result: StepResult) 
 def _forecast(scenario: Scenario, layout: ParallelLayout, result: StepResult) -> dict[str, Any]:
     return {
         "layout": layout_record(layout, scenario.file.job.global_batch_size),
-        "method": "event simulation" if result.events else "closed-form estimate",
+        "method": "event simulation" if result.tasks else "closed-form estimate",
         "events": result.events,
+        "tasks": result.tasks,
+        "played_tasks": result.played_tasks,
         "step": _step(scenario, result),
         "run": _run(scenario, result),
         "breakdown": breakdown_record(result.breakdown),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reports.topology_figure import Picture
 from simulator.hardware.profile import Profile
-from simulator.results import Breakdown, MemoryCurve, OperatorUse, Span, StepResult
+from simulator.results import Breakdown, MemoryCurve, MemoryUse, OperatorUse, Span, StepResult
+
+if TYPE_CHECKING:
+    from simulator.stage_totals import StageTotals
 
 
 def detail_record(
@@ -16,6 +19,7 @@ def detail_record(
     result: StepResult,
     operators: Iterable[OperatorUse],
     curves: Iterable[MemoryCurve],
+    totals: Iterable[StageTotals],
 ) -> dict[str, Any]:
     """Return what a step is made of, beyond its totals; see `result_files.step.StepFile`.
 
@@ -23,6 +27,8 @@ def detail_record(
     """
     return {
         "breakdowns": [breakdown_record(each) for each in result.breakdowns],
+        "stage_totals": totals_record(totals),
+        "stage_ranks": ranks_record(result.memory),
         "timeline": timeline_record(result.spans),
         "memory_curves": [
             {
@@ -41,6 +47,23 @@ def breakdown_record(breakdown: Breakdown) -> dict[str, Any]:
     """Return the seconds of one stage by category."""
     seconds = {str(kind): value for kind, value in breakdown.seconds.items()}
     return {"stage": breakdown.stage, "seconds": seconds}
+
+
+def totals_record(totals: Iterable[StageTotals]) -> list[dict[str, Any]]:
+    """Return what each stage sends, hidden or not, and recomputes, seconds by category."""
+    return [
+        {
+            "stage": each.stage,
+            "communication": {str(kind): value for kind, value in each.communication.items()},
+            "recomputed": {str(kind): value for kind, value in each.recomputed.items()},
+        }
+        for each in totals
+    ]
+
+
+def ranks_record(memory: Iterable[MemoryUse]) -> list[dict[str, int]]:
+    """Return the first and the last global rank of each stage."""
+    return [{"stage": m.stage, "first": m.first_rank, "last": m.last_rank} for m in memory]
 
 
 def timeline_record(spans: Sequence[Span]) -> dict[str, Any]:

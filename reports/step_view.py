@@ -8,11 +8,12 @@ from typing import Any
 
 from rich.console import Console
 
+from reports.layout_words import layout_line
 from reports.network_view import print_network
-from reports.quantities import gibibytes, number, percent, plain, seconds
+from reports.quantities import days_as_time, gibibytes, number, percent, plain, seconds
 from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
-from simulator.units import SECONDS_PER_DAY, TERA
+from simulator.units import TERA
 
 _SMALL_SHARE = 0.0005
 _ALL_KINDS = (
@@ -38,62 +39,6 @@ def print_step(console: Console, record: Record) -> None:
     _print_memory(console, record["memory"])
     print_notes(console, [*record["model"]["notes"], *record["provenance"]["warnings"]])
     footnotes(console, record)
-
-
-def layout_line(layout: Record) -> str:
-    """Return a layout in one line, with the micro-batches of a replica."""
-    return ", ".join([*layout_parts(layout), f"{layout['micro_batches']:,} micro-batches"])
-
-
-def layout_parts(layout: Record) -> list[str]:
-    """Return a layout in Megatron's names; what is off is left out."""
-    parts = [f"{axis} {layout[axis]}" for axis in ("tp", "pp", "dp")]
-    parts += [f"{axis} {layout[axis]}" for axis in ("cp", "ep", "vpp") if layout[axis] > 1]
-    etp = layout.get("etp")
-    parts += [f"etp {etp}"] if etp not in (None, layout["tp"]) else []
-    parts += [f"cp by {exchange_words(layout)}"] if exchange_words(layout) else []
-    parts.append(f"micro-batch {layout['micro_batch_size']}")
-    parts += [f"schedule {schedule_words(layout)}"] if layout["pp"] > 1 else []
-    parts += [f"ZeRO-{layout['zero_stage']}"] if layout["zero_stage"] else []
-    parts += [f"shards of {layout['shard_size']}"] if layout.get("shard_size") else []
-    parts += [str(layout["data_parallel"])] if layout["data_parallel"] != "all-reduce" else []
-    parts.append(f"recompute {recompute_words(layout)}")
-    parts += ["sequence parallel"] if layout["sequence_parallel"] else []
-    parts += [f"{offload_words(layout)} offloaded"] if offload_words(layout) else []
-    return parts
-
-
-def recompute_words(layout: Record) -> str:
-    """Return what is recomputed: "none", "selective", "moe_act+layernorm", "full, 4 layers"."""
-    if layout["recompute_modules"]:
-        return "+".join(layout["recompute_modules"])
-    layers, method = layout.get("recompute_num_layers"), layout.get("recompute_method")
-    named = f" {method}" if method else ""
-    return f"{layout['recompute']}{named}" + (f", {layers} layers" if layers else "")
-
-
-def schedule_words(layout: Record) -> str:
-    """Return the schedule with its options: "interleaved groups of 8, 2 extra"."""
-    group, extra = layout.get("microbatch_group_size"), layout.get("extra_warm_up")
-    options = [f"groups of {group}"] if group else []
-    options += [f"{extra} extra"] if extra else []
-    return " ".join([str(layout["schedule"]), ", ".join(options)]).rstrip()
-
-
-def exchange_words(layout: Record) -> str:
-    """Return how keys and values are exchanged where that is not a ring; else nothing."""
-    if layout["cp"] == 1 or layout["cp_comm_type"] == "p2p":
-        return ""
-    inner = layout.get("cp_inner")
-    return f"{layout['cp_comm_type']}" + (f" in groups of {inner}" if inner else "")
-
-
-def offload_words(layout: Record) -> str:
-    """Return what waits in host memory; nothing where nothing does."""
-    layers, share = layout["offload_layers"], layout["optimizer_offload"]
-    parts = [f"{layers} layers"] if layers else []
-    parts += [f"{percent(share)} of optimizer states"] if share else []
-    return " and ".join(parts)
 
 
 def step_pairs(record: Record) -> list[tuple[str, str]]:
@@ -183,18 +128,17 @@ def run_pairs(run: Record | None) -> list[tuple[str, str]]:
     """Return how long the whole run takes and what it costs; nothing where it has no end."""
     if run is None:
         return []
-    between = f"{_days(run['days_low'])} to {_days(run['days_high'])}"
+    between = f"{days_as_time(run['days_low'])} to {days_as_time(run['days_high'])}"
     pairs = [
-        ("whole run", f"{_days(run['days'])}  ({between}) for {run['steps']:,} steps, no failures"),
+        (
+            "whole run",
+            f"{days_as_time(run['days'])}  ({between}) for {run['steps']:,} steps, no failures",
+        ),
         ("GPU-hours", number(run["accelerator_hours"])),
     ]
     if run["cost"] is not None:
         pairs.append(("cost", f"{number(run['cost'])} {plain(run['currency'])}"))
     return pairs
-
-
-def _days(days: float) -> str:
-    return seconds(days * SECONDS_PER_DAY)
 
 
 def _print_memory(console: Console, memory: Record) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from planner.sweep.comparison import COMPARED, Comparison
 from planner.sweep.row import Row
 from planner.sweep.run import Swept
-from reports.result_files.kinds import ResultKind, result_of
+from reports.result_kinds import ResultKind, result_of
 
 _LAYOUT = "axes"
 

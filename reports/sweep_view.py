@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from planner.sweep.row import Outcome
-from reports.quantities import counted, gibibytes, number, percent, plain
+from reports.quantities import counted, gibibytes, number, percent, plain, unit_of_days
 from reports.step_view import Record, aligned, print_notes
 from reports.styles import Style
 from reports.table import Column, print_heading, print_table, print_text
@@ -51,10 +51,10 @@ def forecast_columns(rows: Sequence[Record]) -> list[Column]:
         _column(
             rows, "GiB", "peak_memory_bytes", lambda values: [gibibytes(v) for v in values], rank=7
         ),
-        _column(rows, "days", "days", aligned),
+        _time_column(rows, "{}", "days"),
         _column(rows, "GPU-hours", "accelerator_hours", _whole, rank=5),
         _column(rows, _cost_title(rows), "cost", _whole, rank=3),
-        _column(rows, "run days", "run_days_p50", aligned, rank=2),
+        _time_column(rows, "run {}", "run_days_p50", rank=2),
         _column(rows, "goodput", "run_goodput", _percents, rank=1),
         Column(title="outcome", cells=outcomes, justify="left"),
     ]
@@ -73,6 +73,15 @@ def _column(
     written = iter(texts([value for value in shown if value is not None]))
     return Column(
         title=title, cells=[_NONE if v is None else next(written) for v in shown], rank=rank
+    )
+
+
+def _time_column(rows: Sequence[Record], title: str, key: str, rank: int = 0) -> Column:
+    """Return what is kept in days, in the unit that the longest is easily read in."""
+    days = [row[key] for row in rows if row["outcome"] == Outcome.OK and row[key] is not None]
+    unit, of_a_day = unit_of_days(days)
+    return _column(
+        rows, title.format(unit), key, lambda values: aligned([v * of_a_day for v in values]), rank
     )
 
 

@@ -11,7 +11,6 @@ from enum import StrEnum
 from math import cos, pi, sin
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from simulator.topology.facts import tier_numbers
 from simulator.topology.graph import DeviceKind, FloatArray, Graph, IntArray
@@ -192,6 +191,8 @@ def _placed(things: _Things) -> _Rows:
 
 def _groups(things: _Things, members: IntArray) -> list[IntArray]:
     """Return the members of a row as at most `MOST` groups, in order."""
+    from scipy.sparse import csr_array
+
     if len(members) <= MOST:
         return [members[[place]] for place in range(len(members))]
     count = len(things.names)

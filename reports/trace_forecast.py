@@ -1,22 +1,24 @@
-"""What a forecast says of a step, from the trace or the result file that `simulate` wrote."""
+"""What a forecast says of a step, for the comparison with a trace of a real run."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
-from reports.result_files.loading import MAX_RESULT_BYTES, load_results
-from reports.result_files.parts import StageSeconds
-from reports.result_files.step import StepFile
+from calibrate.import_kineto_groups import Axes
+from reports.result_files.parts import StageRanks, StageSeconds, StageTotals
 from simulator.errors import InputError, Problem
-from simulator.files import parse_record, read_text
+from simulator.results import Category
 
-_WRITE = "traincast simulate SCENARIO --trace OUT.json"
+_TOLD_APART = (
+    Category.TENSOR_COMM,
+    Category.CONTEXT_COMM,
+    Category.EXPERT_COMM,
+    Category.PIPELINE_COMM,
+    Category.DATA_COMM,
+)
+"""What a collective can be for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,91 +30,92 @@ class TraceForecast:
     stage: int
     step_time: float
     """Seconds."""
+    low: float | None
+    high: float | None
+    """Of its 80 % interval; None where the file does not say it."""
     seconds: Mapping[str, float]
     """By category; they add up to the step."""
+    busy: Mapping[str, float]
+    """By kind of communication, hidden or not; empty where the file does not say it."""
     events: Sequence[Mapping[str, Any]]
     """Of the trace; empty where a result file was read."""
 
 
-class _Said(BaseModel):
-    """What a trace of ours says beside its events."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastFile:
+    """A forecast step of every stage, from the file that `simulate` wrote."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-
+    path: str
+    name: str
+    """Of the file, without its folder."""
     title: str
-    step_time_s: float
-    busiest_stage: int
-    breakdowns: tuple[StageSeconds, ...]
+    step_time: float
+    """Seconds."""
+    low: float | None
+    high: float | None
+    busiest: int
+    """Stage."""
+    breakdowns: Sequence[StageSeconds]
+    totals: Sequence[StageTotals]
+    ranks: Sequence[StageRanks]
+    axes: Axes | None
+    """None where the file does not say its layout."""
+    events: Sequence[Mapping[str, Any]]
+
+    @property
+    def only(self) -> Category | None:
+        """The one purpose that its collectives have; None where they have several, or none."""
+        sent = {kind for each in self.totals for kind, value in each.communication.items() if value}
+        found = [kind for kind in _TOLD_APART if kind.value in sent]
+        return found[0] if len(found) == 1 else None
+
+    def stage_of(self, rank: int | None, world_size: int | None) -> int | None:
+        """Return the stage of a rank of a run; None where that is not known.
+
+        A run of another number of ranks has another layout.
+        """
+        world = self.axes.world_size if self.axes is not None else None
+        if rank is None or world is None or world_size not in (None, world):
+            return None
+        found = (each.stage for each in self.ranks if each.first <= rank <= each.last)
+        return next(found, None)
+
+    def of_stage(self, stage: int) -> TraceForecast:
+        """Return the forecast of a stage; what it recomputes counts as what it is.
+
+        Raises:
+            InputError: it has no such stage.
+        """
+        chosen = next((each for each in self.breakdowns if each.stage == stage), None)
+        if chosen is None:
+            stages = ", ".join(str(each.stage) for each in self.breakdowns)
+            rule = f"must be a stage of {self.name}"
+            fix = f"one of: {stages}"
+            raise InputError(Problem(key="--stage", found=str(stage), rule=rule, fix=fix))
+        totals = next((each for each in self.totals if each.stage == stage), None)
+        return TraceForecast(
+            path=self.path,
+            title=self.title,
+            stage=stage,
+            step_time=self.step_time,
+            low=self.low,
+            high=self.high,
+            seconds=chosen.seconds if totals is None else _told_apart(chosen.seconds, totals),
+            busy={} if totals is None else totals.communication,
+            events=self.events,
+        )
 
 
-def read_forecast(path: Path, stage: int | None) -> TraceForecast:
-    """Return the forecast in a file, of `stage` or of the busiest one.
+def _told_apart(seconds: Mapping[str, float], totals: StageTotals) -> Mapping[str, float]:
+    """Return the seconds of a stage with those of recomputation given to what is recomputed.
 
-    Raises:
-        InputError: it is neither a trace nor a result of `traincast simulate`, or has no such
-            stage.
+    A stage that is slower than its operators by themselves recomputes slower in proportion.
     """
-    data = _object(path)
-    if "traceEvents" not in data:
-        return _of_result(path, stage)
-    other = data.get("otherData")
-    if not isinstance(other, dict) or "breakdowns" not in other:
-        rule = "must be a trace that traincast simulate wrote: it holds no breakdown of a forecast"
-        raise InputError(Problem(where=str(path), key="otherData", rule=rule, fix=_WRITE))
-    said, events = parse_record(_Said, other, str(path)), data["traceEvents"]
-    if not isinstance(events, list) or not all(isinstance(each, dict) for each in events):
-        rule = "must be a list of events"
-        raise InputError(Problem(where=str(path), key="traceEvents", rule=rule, fix=_WRITE))
-    chosen = _chosen(said.breakdowns, said.busiest_stage if stage is None else stage, path)
-    return TraceForecast(
-        path=str(path),
-        title=said.title,
-        stage=chosen.stage,
-        step_time=said.step_time_s,
-        seconds=chosen.seconds,
-        events=events,
-    )
-
-
-def _object(path: Path) -> Mapping[str, Any]:
-    try:
-        data = json.loads(read_text(path, MAX_RESULT_BYTES))
-    except (ValueError, RecursionError) as error:
-        rule = f"is not valid JSON: {error}"
-        raise InputError(Problem(where=str(path), rule=rule, fix=_WRITE)) from error
-    if not isinstance(data, dict):
-        rule = "must be a trace or a result of traincast simulate"
-        found = type(data).__name__
-        raise InputError(Problem(where=str(path), rule=rule, found=found, fix=_WRITE))
-    return data
-
-
-def _of_result(path: Path, stage: int | None) -> TraceForecast:
-    result = load_results([path])[0].result
-    if not isinstance(result, StepFile):
-        rule = "must be the forecast of a step"
-        fix = "traincast simulate SCENARIO --json OUT.json, or --trace OUT.json"
-        raise InputError(
-            Problem(where=str(path), key="kind", found=result.kind.value, rule=rule, fix=fix)
-        )
-    breakdowns = result.breakdowns or (result.breakdown,)
-    chosen = _chosen(breakdowns, result.breakdown.stage if stage is None else stage, path)
-    return TraceForecast(
-        path=str(path),
-        title=result.title,
-        stage=chosen.stage,
-        step_time=result.step.step_time_s,
-        seconds=chosen.seconds,
-        events=(),
-    )
-
-
-def _chosen(breakdowns: Sequence[StageSeconds], stage: int, path: Path) -> StageSeconds:
-    found = next((each for each in breakdowns if each.stage == stage), None)
-    if found is None:
-        stages = ", ".join(str(each.stage) for each in breakdowns)
-        rule = f"must be a stage of {path.name}"
-        raise InputError(
-            Problem(key="--stage", found=str(stage), rule=rule, fix=f"one of: {stages}")
-        )
+    again, parts = seconds.get(Category.RECOMPUTE, 0.0), totals.recomputed
+    total = sum(parts.values())
+    if not again or not total:
+        return seconds
+    found = {kind: value for kind, value in seconds.items() if kind != Category.RECOMPUTE}
+    for kind, value in parts.items():
+        found[kind] = found.get(kind, 0.0) + value * again / total
     return found

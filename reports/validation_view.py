@@ -13,6 +13,14 @@ from reports.step_view import Record
 from reports.styles import Style
 from reports.table import Column, print_heading, print_pairs, print_table, print_text
 
+QUANTITIES = {
+    "step_time": "step time",
+    "collective_time": "time of collectives",
+    "gemm_time": "time of matrix products",
+    "attention_time": "time of attention",
+    "peak_memory": "peak memory",
+}
+"""What was measured, in words."""
 _REASONS = 12
 _NAME_WIDTH = 48
 """Cells of a name; a longer one shows that its middle is left out."""
@@ -42,7 +50,7 @@ def group_columns(groups: Sequence[Record]) -> list[Column]:
     def share(title: str, table: str, key: str, rank: int = 0) -> Column:
         return column(title, lambda group: _share(group[table], key), rank)
 
-    names = [plain(f"{group['quantity']}: {group['name']}") for group in groups]
+    names = [plain(f"{QUANTITIES[group['quantity']]}: {group['name']}") for group in groups]
     names = [shortened(name, _NAME_WIDTH) for name in names]
     return [
         Column(title="group", cells=names, justify="left"),

@@ -30,7 +30,7 @@ from simulator.link_use import link_uses
 from simulator.mixed import Mixed
 from simulator.parallel.checks import check_layout
 from simulator.parallel.layout import DataParallel, ParallelLayout, ScheduleName
-from simulator.parallel.program import StepProgram
+from simulator.parallel.program import PassProgram, StepProgram
 from simulator.playing import Played, Stage, play_step
 from simulator.results import Breakdown, Category, LinkUse, MemoryUse, Provenance, StepResult
 from simulator.scenario import Scenario
@@ -110,6 +110,10 @@ class Forecaster:
         """Return the step program of a legal layout."""
         return self._programs.of(layout)
 
+    def passes(self, layout: ParallelLayout) -> PassProgram:
+        """Return what the passes of a legal layout run."""
+        return self._programs.passes_of(layout)
+
     def check(self, layout: ParallelLayout, where: str = "") -> None:
         """Raise `InputError` with every rule that a layout breaks on this cluster."""
         if layout.world_size != self.world_size:
@@ -179,6 +183,8 @@ class Forecaster:
         return replace(
             result,
             events=played.run.events,
+            tasks=len(step.graph) * len(played.run.ends),
+            played_tasks=played.run.played,
             spans=spans_of(step.graph, timing) if spans else (),
             breakdowns=tuple(
                 self._breakdown(shown, timing, mean, stage, played.slowdown) for stage in stages
@@ -218,7 +224,7 @@ class Forecaster:
         if self.mixed is not None:
             first = float(self.profile.accelerator.memory)
             return max(use.reserved * first / room for use, room in self.mixed.memory(layout))
-        return self._memories.peak(layout, self.program)
+        return self._memories.peak(layout)
 
     def state_memory(self, layout: ParallelLayout) -> float:
         """Return the reserved bytes of the fullest stage before any pass; see `Memories.states`.
@@ -226,7 +232,7 @@ class Forecaster:
         In a mixed cluster they count as if all had the memory of its largest accelerators, in that
         of the first part: no more than `peak_memory`.
         """
-        states = self._memories.states(layout, self.program)
+        states = self._memories.states(layout)
         if self.mixed is None:
             return states
         return states * float(self.profile.accelerator.memory) / self.mixed.largest_memory

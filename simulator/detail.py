@@ -13,7 +13,14 @@ from simulator.parallel.memory import ChunkMemory, InFlight, stage_held, stage_w
 from simulator.parallel.program import StepProgram
 from simulator.parallel.segments import Segment
 from simulator.parallel.work import Block, CommWork
-from simulator.results import Category, MemoryCurve, MemoryUse, OperatorUse, Span, StepResult
+from simulator.results import (
+    Category,
+    MemoryCurve,
+    MemoryUse,
+    OperatorUse,
+    Span,
+    StepResult,
+)
 
 _FORWARD, _BACKWARD = "forward", "backward"
 _INPUT, _WEIGHT = "backward_input", "backward_weight"
@@ -102,11 +109,14 @@ def memory_curves(
     recomputed activations, gathered parameters and logits. Of a stage on several machines it is
     the one that `StepResult.memory` is of.
     """
+    spans: list[list[Span]] = [[] for _ in range(layout.pp)]
+    for span in result.spans:
+        spans[span.stage].append(span)
     found = []
     for use, machine in zip(result.memory, _machines(forecaster, layout), strict=True):
         program = machine.programs.of(layout)
         chunks = machine.memories.of_chunks(program, use.stage)
-        found.append(_curve(program, use, chunks, result.spans))
+        found.append(_curve(program, use, chunks, spans[use.stage]))
     return tuple(found)
 
 
@@ -130,9 +140,9 @@ class _Change:
 def _curve(
     program: StepProgram, use: MemoryUse, chunks: Sequence[ChunkMemory], spans: Iterable[Span]
 ) -> MemoryCurve:
+    """Return the memory of a stage, of which `spans` are."""
     places = program.layout.pipeline.places_of(use.stage)
-    own = (span for span in spans if span.stage == use.stage)
-    changes = sorted(_changes(own, places), key=lambda change: (change.time, change.begins))
+    changes = sorted(_changes(spans, places), key=lambda change: (change.time, change.begins))
     alive, waiting = dict.fromkeys(range(len(chunks)), 0), dict.fromkeys(range(len(chunks)), 0)
     running: list[str] = []
     gathered, states = stage_held(program, use.stage).gathered, _states(use)

@@ -72,6 +72,10 @@ class MaintenanceFile(FileRecord):
 
     every: Seconds = Field(gt=0)
     lasts: Seconds
+    checkpoint_first: bool = True
+    """Whether a checkpoint is begun when a stop is due, and the job stops once it is in storage, as
+    with Megatron-LM's `--exit-signal-handler` under Slurm's `--signal`; false: the job runs on to
+    the next regular one."""
 
 
 class EnergyFile(FileRecord):

@@ -381,7 +381,6 @@ def _uniform_problems(scenario: Scenario) -> Iterator[Problem]:
         "search.nodes": (file.search.nodes is not None, "a search over sizes"),
         "search.choice": (file.search.choice is LayoutChoice.ROBUST, "the robust choice"),
         "uncertainty": (file.uncertainty is not None, "drawing uncertain constants"),
-        "what_if": (bool(file.what_if), "a change of the machine"),
     }
     if scenario.mixed:
         for key, (wanted, what) in asked.items():

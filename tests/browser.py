@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -25,6 +26,7 @@ _ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+_PATIENCE_S, _BETWEEN_MS = 60.0, 20.0
 _LOCAL = ("file:", "data:", "blob:", "about:")
 
 
@@ -89,6 +91,36 @@ def visited(
         yield visit
     finally:
         context.close()
+
+
+def until(page: Page, condition: str) -> None:
+    """Wait until a JavaScript expression is true.
+
+    It is asked from here: a page whose policy forbids `eval` cannot ask itself again and again.
+
+    Raises:
+        TimeoutError: it is not after half a minute.
+    """
+    end = monotonic() + _PATIENCE_S
+    while not page.evaluate(condition):
+        if monotonic() > end:
+            raise TimeoutError(condition)
+        page.wait_for_timeout(_BETWEEN_MS)
+
+
+def busy_seconds(page: Page) -> Callable[[], float]:
+    """Return what tells the processor seconds that the main thread of a page has worked so far.
+
+    Tests share their machine: the time on the clock would be that of all of them.
+    """
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def read() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
+
+    return read
 
 
 def _keep_message(visit: Visit, message: ConsoleMessage) -> None:

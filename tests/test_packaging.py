@@ -38,9 +38,13 @@ def test_wheel_has_exactly_the_top_level_packages(wheel_files: set[str]) -> None
     assert {name.split("/")[0] for name in wheel_files} == PACKAGES | {metadata}
 
 
-@pytest.mark.parametrize("pattern", ["*.py", "*.toml", "py.typed"])
+@pytest.mark.parametrize("pattern", ["*.py", "*.toml", "py.typed", "*.js", "*.css", "*.j2"])
 def test_wheel_ships_every_source_and_data_file(wheel_files: set[str], pattern: str) -> None:
     assert source_files(pattern) <= wheel_files
+
+
+def test_wheel_ships_the_licence_of_what_is_not_ours(wheel_files: set[str]) -> None:
+    assert {name for name in source_files("LICENSE") if name not in wheel_files} == set()
 
 
 def test_wheel_ships_hardware_profiles(wheel_files: set[str]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +35,9 @@ from traincast.commands.topology import topology
 from traincast.commands.trace import trace
 from traincast.commands.validate import validate
 
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_SHOWN = 60
+"""Characters of an argument that are shown."""
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 1
 """The reader has gone; Python's own convention."""
@@ -82,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
+        _check_text(sys.argv[1:] if arguments is None else arguments)
         code = _run(arguments)
         sys.stdout.flush()
     except TraincastError as error:
@@ -97,6 +102,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         problem = Problem(where=where, rule=f"cannot be written: {error.strerror}")
         return _report(InputError(problem))
     return code
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Raise `InputError` for arguments that are no text, which no result or page could hold.
+
+    Python reads bytes that are not UTF-8 as halves of characters.
+    """
+    rule = "must be text in UTF-8, names of files too"
+    fix = "type it anew, or rename the file"
+    problems = [
+        Problem(key=f"argument {number}", found=f"{each[:_SHOWN]!a}", rule=rule, fix=fix)
+        for number, each in enumerate(arguments, start=1)
+        if _NO_TEXT.search(each)
+    ]
+    if problems:
+        raise InputError(*problems)
 
 
 def _nowhere() -> TextIO:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _DETAILED_MICRO_BATCHES = 2
 """Micro-batches whose passes are traced operator by operator."""
+_TRACED_AXES = {"tp", "cp", "dp", "pp", "ep", "etp", "shard_size"}
+"""What a trace says of its layout: which ranks make groups."""
 
 
 def estimate_step(
@@ -75,6 +77,7 @@ def step_file(scenario: Scenario | Path | str, result: StepResult) -> dict[str, 
     from reports.records import step_record
     from reports.step_detail import detail_record, picture_record
     from simulator.detail import memory_curves, operators_of
+    from simulator.stage_totals import stage_totals
     from traincast.network_figure import network_pictures
 
     loaded = read_scenario(scenario)
@@ -85,6 +88,7 @@ def step_file(scenario: Scenario | Path | str, result: StepResult) -> dict[str, 
         result,
         operators_of(forecaster, layout, stage),
         memory_curves(forecaster, layout, result),
+        stage_totals(forecaster, layout, result),
     )
     record = step_record(loaded, layout, result)
     pictures = [picture_record(each) for each in network_pictures(loaded, result)]
@@ -96,9 +100,13 @@ def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str,
 
     The passes of the first micro-batches are shown with the operators and collectives in them.
     """
-    from reports.trace import step_trace
+    from reports.trace import TraceDetail, step_trace
     from simulator.cost.timeline import operator_spans
     from simulator.detail import memory_curves
+    from simulator.schedule.graph import build_graph
+    from simulator.schedule.shape import graph_shape
+    from simulator.stage_totals import stage_totals
+    from simulator.step_flows import flows_inside, step_flows
 
     loaded = read_scenario(scenario)
     forecaster, layout = _prepare(loaded, None)
@@ -112,8 +120,15 @@ def trace_step(scenario: Scenario | Path | str, result: StepResult) -> dict[str,
             machine.costs, machine.programs.of(layout), spans, _DETAILED_MICRO_BATCHES
         )
     ]
-    memory = memory_curves(forecaster, layout, result)
-    return step_trace(result, inside, loaded.title, memory)
+    graph = build_graph(graph_shape(forecaster.program(layout), averages=True))
+    detail = TraceDetail(
+        operators=inside,
+        flows=(*step_flows(graph, result.spans), *flows_inside(result.spans, inside)),
+        memory=memory_curves(forecaster, layout, result),
+        totals=stage_totals(forecaster, layout, result),
+        layout=layout.model_dump(mode="json", include=_TRACED_AXES),
+    )
+    return step_trace(result, loaded.title, detail)
 
 
 def trace_ranks(scenario: Scenario | Path | str, *, ranks_limit: int | None = None) -> StepTrace:
@@ -293,8 +308,16 @@ def explain(
     return found
 
 
-def place_ranks(scenario: Scenario | Path | str, *, goal: Goal, budget: int) -> Placing:
+def place_ranks(
+    scenario: Scenario | Path | str,
+    *,
+    goal: Goal,
+    budget: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Placing:
     """Return a better order of the ranks of the scenario's layout, and the step in both orders.
+
+    `progress` is told how many orders of how many were looked at.
 
     Raises:
         InputError: the scenario or the layout breaks a rule; all of them are listed.
@@ -303,7 +326,8 @@ def place_ranks(scenario: Scenario | Path | str, *, goal: Goal, budget: int) -> 
 
     loaded = read_scenario(scenario)
     with _overflow_refused(loaded.where):
-        placing = place(loaded, scenario_layout(loaded), goal=goal, budget=budget)
+        layout = scenario_layout(loaded)
+        placing = place(loaded, layout, goal=goal, budget=budget, progress=progress)
     _refuse_overflow(
         [
             *(order.step_time for order in (placing.before, placing.found)),

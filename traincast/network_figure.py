@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def check_network_figure(scenario: Scenario, path: Path | str) -> None:
     """Raise `InputError` where a scenario has no network to draw, or `path` names no picture."""
-    from reports.topology_drawing import figure_suffix
+    from reports.drawing.files import figure_suffix
 
     figure_suffix(path)
     _network(scenario)
@@ -29,12 +29,13 @@ def draw_network(scenario: Scenario, result: StepResult, path: Path | str) -> No
     Raises:
         InputError: the scenario has no network, or the name ends with neither .png nor .svg.
     """
-    from reports.topology_drawing import save_topology
+    from reports.drawing.files import save_figure
+    from reports.report_figures.network import topology_diagrams
     from simulator.link_use import link_utilisation
 
     topology = _network(scenario).topology
     used = link_utilisation(result.links, topology, result.step_time)
-    save_topology(topology, path, used)
+    save_figure(topology_diagrams(topology, used), path)
 
 
 def network_pictures(scenario: Scenario, result: StepResult) -> tuple[Picture, ...]:

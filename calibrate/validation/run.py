@@ -76,9 +76,9 @@ def to_json(validation: Validation) -> dict[str, Any]:
     """Return a validation as plain values: numbers are finite or None.
 
     `rows`: id, status, reason, quantity, unit, measured, predicted, signed_error, low, high,
-    peak_memory_bytes, measured_peak_memory_bytes, feasible, assumed, labels, source. `groups`: by, quantity, unit, rows,
-    predicted, skipped, statistics, slow, slow_share, without_slow, rank_correlation, regret,
-    feasibility.
+    peak_memory_bytes, measured_peak_memory_bytes, feasible, assumed, labels, source. `groups`: by,
+    quantity, unit, rows, predicted, skipped, statistics, slow, slow_share, without_slow,
+    rank_correlation, regret, feasibility.
     """
     return {
         "rows": [_row(row) for row in validation.rows],

@@ -23,9 +23,13 @@ from simulator.errors import InputError, Problem
 
 MOST_BYTES = 6_000_000
 """Bytes of a page that mail and chat still take; a report of more results is cut into several."""
+PLOTLY = "plotly/plotly-cartesian.min.js"
+"""The script that draws figures; `source.toml` beside it says where it is from."""
+_OF_FIGURES, _OF_ALL = ("timeline.js", "figures.js"), "page.js"
+"""Our own scripts, in the order in which they run."""
 _SHORT = 64
 """Numbers that stand in a page as they are: they are read by people too."""
-_BYTE = 255
+_UNSIGNED = {f"u{size}": 2 ** (8 * size) - 1 for size in (1, 2, 4)}
 _ASSETS = files("reports.page").joinpath("assets")
 _ESCAPED = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 _SEPARATORS = {ord("\u2028"): "\\u2028", ord("\u2029"): "\\u2029"}
@@ -35,20 +39,22 @@ def html_of(document: Document) -> str:
     """Return the page. Raises `InputError` where it would be larger than `MOST_BYTES`."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    scripts = [get_plotlyjs(), _asset("page.js")] if _has_figures(document) else [_asset("page.js")]
+    figures = dict(_figures(document))
+    plotly = _asset(PLOTLY) if figures else ""
+    scripts = list(map(_asset, (*(_OF_FIGURES if figures else ()), _OF_ALL)))
     text = environment.from_string(_asset("page.html.j2")).render(
         document=document,
         words=words_in(document.language),
-        policy=_policy(scripts),
+        policy=_policy([*([plotly] if plotly else []), *scripts]),
         # Ours and plotly's, and data in which nothing can end the element that holds it.
         style=Markup(_asset("page.css")),
+        plotly=Markup(plotly),
         scripts=[Markup(script) for script in scripts],
-        data=Markup(_json(dict(_figures(document)))),
+        data=Markup(_json(figures)),
         columns_of=figure_columns,
     )
     page = text.rstrip("\n") + "\n"
@@ -58,10 +64,6 @@ def html_of(document: Document) -> str:
         fix = "fewer results a report, or --figures and --tables for the rest"
         raise InputError(Problem(key="--out", found=f"{size:,} bytes", rule=rule, fix=fix))
     return page
-
-
-def _has_figures(document: Document) -> bool:
-    return any(part.figures for part in document.parts)
 
 
 def figure_id(part: str, number: int, figure: Figure) -> str:
@@ -82,11 +84,17 @@ def _packed(value: Any) -> Any:
     if not isinstance(value, list):
         return value
     if len(value) > _SHORT and all(type(each) in (int, float) for each in value):
-        small = all(type(each) is int and 0 <= each <= _BYTE for each in value)
-        kind = "u1" if small else "f4"
+        kind = _kind(value)
         array = np.asarray(value, dtype=f"<{kind}")
         return {"dtype": kind, "bdata": b64encode(array.tobytes()).decode()}
     return [_packed(each) for each in value]
+
+
+def _kind(numbers: list[Any]) -> str:
+    """Return the smallest type of plotly's that holds whole numbers as they are; else `f4`."""
+    whole = all(type(each) is int for each in numbers) and min(numbers) >= 0
+    sizes = (kind for kind, most in _UNSIGNED.items() if max(numbers) <= most)
+    return next(sizes, "f4") if whole else "f4"
 
 
 def _json(value: Any) -> str:

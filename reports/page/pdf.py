@@ -16,6 +16,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 VARIABLE = "TRAINCAST_BROWSER"
 """Names the browser where it is not on the PATH."""
 _SECONDS = 120
+_LAST_WORDS = 300
+"""Characters of what a browser said last that are shown."""
 _DRAWING_MS = 20_000
 """Virtual milliseconds that the page has for drawing its figures."""
 _ARGUMENTS = (
@@ -54,10 +56,18 @@ def pdf_of(page: str, browser: str | None = None) -> bytes:
         ]
         said = _run(command)
         if not target.is_file() or not target.stat().st_size:
-            last = said.strip().splitlines()[-1:] or [""]
-            rule = f"the browser wrote no PDF: {last[0][:300]}"
-            raise InputError(Problem(key="--browser", found=program, rule=rule, fix="-o x.html"))
+            raise InputError(_no_pdf(program, said))
         return target.read_bytes()
+
+
+def _no_pdf(program: str, said: str) -> Problem:
+    """Return what is wrong where a browser ended without a PDF, with its last words, if any."""
+    last = "".join(said.strip().splitlines()[-1:])[:_LAST_WORDS]
+    rule = (
+        f"the browser wrote no PDF: {last}" if last else "the browser wrote no PDF, and no reason"
+    )
+    fix = "the path of Chromium or Chrome, or a page: -o report.html"
+    return Problem(key="--browser", found=program, rule=rule, fix=fix)
 
 
 def browser_path(given: str | None) -> str:
@@ -97,7 +107,10 @@ def _run(command: list[str]) -> str:
             _, said = process.communicate(timeout=_SECONDS)
         except subprocess.TimeoutExpired:
             rule = f"the browser took over {_SECONDS} s to print"
-            raise InputError(Problem(key="--browser", found=command[0], rule=rule)) from None
+            fix = "a page: -o report.html"
+            raise InputError(
+                Problem(key="--browser", found=command[0], rule=rule, fix=fix)
+            ) from None
         finally:
             _end(process)
     return said

@@ -6,18 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.page.summary_basis import assumed, calibrated, validated
-from reports.page.summary_results import (
-    of_calibration,
-    of_comparison,
-    of_explanation,
-    of_goodput,
-    of_plan,
-    of_step,
-    of_sweep,
-    of_trace,
-    of_validation,
-)
+from reports.page.said.basis import assumed, calibrated, validated
+from reports.page.said.measured import of_calibration, of_trace, of_validation
+from reports.page.said.plan import of_explanation, of_plan
+from reports.page.said.rows import of_comparison, of_sweep
+from reports.page.said.run import of_goodput
+from reports.page.said.step import of_step
 from reports.page.titles import by_scenario, title_of
 from reports.page.topics import Said, Topic
 from reports.result_files import ResultFile, ResultKind

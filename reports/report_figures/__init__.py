@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from reports.charts import Figure
-from reports.report_figures import measured, plan, rows, run, step
+from reports.report_figures import (
+    comparison,
+    measured,
+    memory,
+    network,
+    plan,
+    roofline,
+    run,
+    step,
+    sweep,
+)
 from reports.result_files import PlanFile, Result, ResultKind
 from reports.words import Words
 
@@ -36,16 +46,16 @@ FIGURES: dict[ResultKind, Sequence[Builder]] = {
     ResultKind.STEP: (
         step.breakdown,
         step.timeline,
-        step.memory_parts,
-        step.memory_over_time,
-        step.roofline,
-        step.network,
+        memory.memory_parts,
+        memory.memory_over_time,
+        roofline.roofline,
+        network.network,
     ),
     ResultKind.PLAN: (*_PLAN, plan.uncertainty, *_RUN),
     ResultKind.EXPLAIN: (plan.tornado, plan.sensitivities, *map(_of_plan, _PLAN)),
     ResultKind.GOODPUT: _RUN,
-    ResultKind.SWEEP: (rows.of_sweep,),
-    ResultKind.COMPARE: (rows.of_comparison,),
+    ResultKind.SWEEP: (sweep.of_sweep,),
+    ResultKind.COMPARE: (comparison.of_comparison,),
     ResultKind.VALIDATION: (measured.validation,),
     ResultKind.CALIBRATION: (measured.curves, measured.checked, measured.pairs),
     ResultKind.TRACE_COMPARISON: (measured.trace,),

@@ -46,3 +46,11 @@ def named(labels: dict[str, str], key: str, words: Words) -> str:
     """Return what to call something; a key that is not known is said as it is, with blanks."""
     label = labels.get(key)
     return key.replace("_", " ") if label is None else words(label)
+
+
+def tone_of(labels: dict[str, str], key: str) -> int:
+    """Return the place of something's colour in the palette: its place among all of its kind.
+
+    A key that is not known comes after them.
+    """
+    return list(labels).index(key) if key in labels else len(labels)

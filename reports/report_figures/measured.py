@@ -9,7 +9,7 @@ import numpy as np
 from calibrate.point_words import pair_words
 from reports.charts import Chart, Figure, HeatMap, Histogram, Part, Series, Stacks
 from reports.quantities import signed_percent
-from reports.report_figures.labels import CATEGORIES, named
+from reports.report_figures.labels import CATEGORIES, named, tone_of
 from reports.result_files.calibration import CalibrationFile, CheckedColumns, RatedColumns
 from reports.result_files.trace_comparison import TraceComparisonFile
 from reports.result_files.validation import ValidatedRow, ValidationFile
@@ -87,7 +87,7 @@ def curves(found: CalibrationFile, words: Words) -> Iterator[Figure]:
         flops = found.rates.unit[places[0]] == _FLOPS
         yield Chart(
             name=f"curve-{number}",
-            title=family,
+            title=words.held(family),
             x_label=words("FLOP of a call") if flops else words("Bytes"),
             y_label="TFLOP/s" if flops else "GB/s",
             series=tuple(_curve(found.rates, places, TERA if flops else GB, words)),
@@ -198,6 +198,7 @@ def trace(found: TraceComparisonFile, words: Words) -> Iterator[Figure]:
         parts=tuple(
             Part(
                 label=named(CATEGORIES, each.name, words),
+                tone=tone_of(CATEGORIES, each.name),
                 values=(each.simulated_s or 0.0, each.measured_s or 0.0),
             )
             for each in found.classes

@@ -17,7 +17,7 @@ from reports.charts import (
     Tornado,
 )
 from reports.quantities import number, seconds
-from reports.report_figures.labels import CATEGORIES, OBJECTIVES, named
+from reports.report_figures.labels import CATEGORIES, OBJECTIVES, named, tone_of
 from reports.result_files.explain import ExplainFile
 from reports.result_files.plan import FrontFacts, MapCell, PlanFile
 from reports.words import Words
@@ -119,7 +119,7 @@ def best_two(plan: PlanFile, words: Words) -> Iterator[Figure]:
     if not shown:
         return
     parts = tuple(
-        Part(label=named(CATEGORIES, kind, words), values=values)
+        Part(label=named(CATEGORIES, kind, words), values=values, tone=tone_of(CATEGORIES, kind))
         for kind in CATEGORIES
         for values in [tuple(each.breakdown_s.get(kind, 0.0) for each in shown)]
         if any(value > 0 for value in values)

@@ -8,9 +8,11 @@ import numpy as np
 
 from reports.charts import Chart, Figure, Histogram, Part, Rule, Series, Stacks
 from reports.goodput_view import CAUSE_WORDS
+from reports.quantities import seconds
 from reports.report_figures.labels import named
 from reports.result_files.goodput import RunPlanFacts
 from reports.words import Words
+from simulator.units import SECONDS_PER_DAY
 
 _BARS = 20
 _PERCENT = 100.0
@@ -41,9 +43,9 @@ def days(run: RunPlanFacts, words: Words) -> Iterator[Figure]:
         ),
         caption=words(
             "{count} runs, each with its own pace and failures; without failures it would take "
-            "{ideal} days.",
+            "{ideal}.",
             count=run.replications,
-            ideal=f"{run.ideal.days:,.1f}",
+            ideal=seconds(run.ideal.days * SECONDS_PER_DAY),
         ),
     )
 

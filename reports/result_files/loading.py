@@ -6,21 +6,22 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeAlias
 
 from reports.result_files.calibration import CalibrationFile
 from reports.result_files.explain import ExplainFile
 from reports.result_files.goodput import GoodputFile
-from reports.result_files.kinds import FORMAT, WRITERS, ResultKind
 from reports.result_files.parts import Result as ResultBase
 from reports.result_files.plan import PlanFile
 from reports.result_files.step import StepFile
 from reports.result_files.sweep import CompareFile, SweepFile
 from reports.result_files.trace_comparison import TraceComparisonFile
 from reports.result_files.validation import ValidationFile
+from reports.result_kinds import FORMAT, WRITERS, ResultKind
 from simulator.errors import InputError, Problem
 from simulator.files import nearest, parse_record, read_text
 
@@ -55,6 +56,19 @@ MODELS: Mapping[ResultKind, type[ResultBase]] = {
     ResultKind.TRACE_COMPARISON: TraceComparisonFile,
 }
 """How each kind is read."""
+_ANY_WRITER = "a file that a verb of traincast wrote with --json"
+_INSTEAD_OF_TRACE = (
+    "the result beside it (traincast simulate SCENARIO --json OUT); a trace opens in "
+    "ui.perfetto.dev, and `traincast trace compare` compares it with a real one"
+)
+_JSON_NAMES = {
+    list: "a list",
+    str: "text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    NoneType: "null",
+}
 _SIGNS = {
     ResultKind.EXPLAIN: "what_if",
     ResultKind.PLAN: "searched",
@@ -104,7 +118,8 @@ def _given_twice(paths: Iterable[Path]) -> Iterator[Problem]:
     counts = Counter(path.absolute() for path in paths)
     for path, count in counts.items():
         if count > 1:
-            yield Problem(where=str(path), rule="each result is given once", found=f"{count} times")
+            rule, fix = "each result is given once", "leave the others out"
+            yield Problem(where=str(path), rule=rule, found=f"{count} times", fix=fix)
 
 
 def _first(problems: Sequence[Problem], where: str) -> Iterator[Problem]:
@@ -118,7 +133,12 @@ def _first(problems: Sequence[Problem], where: str) -> Iterator[Problem]:
 def _load(path: Path) -> Result:
     data = _read(path)
     kind = _kind(data, str(path))
-    result = parse_record(MODELS[kind], data, str(path))
+    try:
+        result = parse_record(MODELS[kind], data, str(path))
+    except InputError as error:
+        fix = f"write it again: {WRITERS[kind]}"
+        problems = (replace(each, fix=each.fix or fix) for each in error.problems)
+        raise InputError(*problems) from error
     assert isinstance(result, Result), kind
     return result
 
@@ -132,14 +152,28 @@ def _read(path: Path) -> Mapping[str, Any]:
         _check_text(text, data)
     except (ValueError, RecursionError) as error:
         reason = "is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        fix = "the file that a verb of traincast wrote with --json, whole"
+        fix = f"{_ANY_WRITER}, whole"
         raise InputError(
             Problem(where=where, rule=f"is not valid JSON: {reason}", fix=fix)
         ) from error
+    if _is_trace(data):
+        rule = "is a timeline (trace events), which holds no numbers of a result"
+        raise InputError(Problem(where=where, rule=rule, fix=_INSTEAD_OF_TRACE))
     if not isinstance(data, dict):
         rule = "must be one JSON object, a result of traincast"
-        raise InputError(Problem(where=where, rule=rule, found=type(data).__name__))
+        raise InputError(
+            Problem(where=where, rule=rule, found=_JSON_NAMES[type(data)], fix=_ANY_WRITER)
+        )
     return data
+
+
+def _is_trace(data: Any) -> bool:
+    """Return whether JSON is in Chrome's trace event format, of `simulate --trace` or Kineto."""
+    if isinstance(data, dict):
+        return "kind" not in data and isinstance(data.get("traceEvents"), list)
+    return isinstance(data, list) and all(
+        isinstance(each, dict) and "ph" in each for each in data[:_SHOWN] or [None]
+    )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -191,4 +225,4 @@ def _again(data: Mapping[str, Any]) -> str:
     likely = next((kind for kind, sign in _SIGNS.items() if sign in data), None)
     if likely is not None:
         return f"write it again: {WRITERS[likely]}"
-    return "a file that traincast wrote with --json: " + ", ".join(ResultKind)
+    return f"{_ANY_WRITER}: {', '.join(ResultKind)}"

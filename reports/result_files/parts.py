@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from reports.result_files.kinds import ResultKind
+from reports.result_kinds import ResultKind
 
 Layout = dict[str, Any]
 """A layout by Megatron's names."""
@@ -18,9 +18,7 @@ Seconds = dict[str, float]
 class ResultRecord(BaseModel):
     """Base of all that is read from a result file; keys that it does not know are left alone."""
 
-    model_config = ConfigDict(
-        strict=True, frozen=True, extra="ignore", allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class Result(ResultRecord):
@@ -129,6 +127,24 @@ class StageSeconds(ResultRecord):
 
     stage: int
     seconds: Seconds
+
+
+class StageTotals(ResultRecord):
+    """What a breakdown does not tell of a stage, seconds a step by category."""
+
+    stage: int
+    communication: Seconds
+    """In which a rank communicates, hidden or not."""
+    recomputed: Seconds
+    """What the category `recompute` is made of."""
+
+
+class StageRanks(ResultRecord):
+    """The global ranks of a stage."""
+
+    stage: int
+    first: int
+    last: int
 
 
 class Three(ResultRecord):

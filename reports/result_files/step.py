@@ -14,7 +14,9 @@ from reports.result_files.parts import (
     Layout,
     ResultRecord,
     RunFacts,
+    StageRanks,
     StageSeconds,
+    StageTotals,
 )
 
 _MOST_STAGES = 65_536
@@ -231,6 +233,10 @@ class StepFile(Asked):
     layout: Layout
     method: str
     events: int
+    tasks: int = 0
+    """Timed by the engine."""
+    played_tasks: int = 0
+    """Those that others could lengthen."""
     step: StepFacts
     run: RunFacts | None
     breakdown: StageSeconds
@@ -239,6 +245,8 @@ class StepFile(Asked):
     memory: MemoryFacts
     breakdowns: tuple[StageSeconds, ...] = ()
     """Of every stage."""
+    stage_totals: tuple[StageTotals, ...] = ()
+    stage_ranks: tuple[StageRanks, ...] = ()
     timeline: Timeline | None = None
     memory_curves: tuple[MemoryCurve, ...] = ()
     """Of every stage."""

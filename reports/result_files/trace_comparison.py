@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from reports.result_files.parts import Result, ResultRecord
 
@@ -17,6 +17,23 @@ class ClassFacts(ResultRecord):
     low_s: float | None = None
     high_s: float | None = None
     """Least and most over the measured steps."""
+    simulated_busy_s: float | None = None
+    measured_busy_s: float | None = None
+    """In which it runs, hidden or not; the others are what nothing hides."""
+
+
+class CollectiveFacts(ResultRecord):
+    """All calls of one collective for one purpose in the measured step."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    collective: str
+    """As nccl-tests names it."""
+    label: str = Field(alias="class")
+    calls: int
+    busy_s: float
+    exposed_s: float
+    """Part that nothing hides."""
 
 
 class UnclassifiedWork(ResultRecord):
@@ -47,6 +64,16 @@ class TraceComparisonFile(Result):
     low_s: float | None = None
     high_s: float | None = None
     """Least and most time of the measured steps."""
+    median_s: float | None = None
+    p10_s: float | None = None
+    p90_s: float | None = None
+    simulated_low_s: float | None = None
+    simulated_high_s: float | None = None
+    """Of the forecast's 80 % interval."""
+    stage_from: str = ""
+    """Why the forecast is that of its stage."""
+    collectives: tuple[CollectiveFacts, ...] = ()
+    """Of the measured step, longest first."""
     unclassified: tuple[UnclassifiedWork, ...] = ()
     """Work whose name tells no class, longest first."""
     sentences: tuple[str, ...] = ()

@@ -22,6 +22,9 @@ class ValidatedRow(ResultRecord):
     low: float | None = None
     high: float | None = None
     peak_memory_bytes: float | None = None
+    """Forecast."""
+    measured_peak_memory_bytes: float | None = None
+    """Where the row reports it."""
     feasible: bool | None = None
     assumed: tuple[str, ...] = ()
     labels: dict[str, str] = Field(default_factory=dict)

@@ -15,6 +15,7 @@ from reports.charts import (
     HeatMap,
     Histogram,
     LayoutMap,
+    Limit,
     Part,
     Rule,
     Series,
@@ -57,7 +58,7 @@ STACKS = Stacks(
     y_label="GiB",
     bars=("stage 0", "stage 1"),
     parts=(Part(label="weights", values=(8.0, 6.0)), Part(label="logits", values=(0.0, 2.0))),
-    limit=Rule(label="capacity 80 GiB", y=80.0),
+    limit=Limit(label="capacity 80 GiB", values=(80.0, 64.0)),
 )
 TIMELINE = Timeline(
     title="Timeline",

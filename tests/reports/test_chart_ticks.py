@@ -35,3 +35,14 @@ def test_else_a_logarithmic_axis_marks_itself(places: tuple[float, ...]) -> None
 
 def test_names_stand_at_their_places() -> None:
     assert x_ticks(replace(CHART, x_names=("a", "b"))) == ((0.0, "a"), (1.0, "b"))
+
+
+def test_of_many_names_one_of_several_is_written() -> None:
+    ticks = x_ticks(replace(CHART, x_names=tuple(map(str, range(500)))))
+    assert (len(ticks), ticks[1]) == (25, (20.0, "20"))
+
+
+def test_a_few_sizes_are_marked_on_a_linear_axis_too() -> None:
+    series = replace(POINTS, x=(8.0, 16.0), y=(1.0, 2.0), low=(), high=(), texts=())
+    chart = replace(CHART, log_x=False, series=(series,))
+    assert x_ticks(chart) == ((8.0, "8"), (16.0, "16"))

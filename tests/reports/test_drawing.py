@@ -9,7 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from reports.charts import Figure
-from reports.drawing import chinese_font, png_of, save_figure, svg_of
+from reports.drawing import png_of, svg_of
+from reports.drawing.files import save_figure
+from reports.drawing.fonts import chinese_font
 from simulator.errors import InputError
 from tests.reports import small_figures as small
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -11,14 +13,13 @@ from planner.sweep.cases import cases_of
 from planner.sweep.comparison import compare_rows
 from planner.sweep.row import Outcome, Row
 from planner.sweep.run import Swept
-from planner.sweep.sweep_file import Quantity, Sweep
+from planner.sweep.sweep_file import Sweep
 from reports.comparison_view import print_comparison
-from reports.scaling_figure import Line, Point, Scaling, scaling_of, scaling_picture
 from reports.sweep_record import comparison_record, sweep_record, sweep_rows
 from reports.sweep_view import print_sweep
 from tests.planner.sweep.sweeps import sweep
 
-OVER = {"cluster.nodes": [1, 2], "job.precision": ["bf16", "fp8"]}
+OVER: dict[str, Sequence[Any]] = {"cluster.nodes": [1, 2], "job.precision": ["bf16", "fp8"]}
 
 
 def row(step: float, nodes: int) -> Row:
@@ -96,57 +97,3 @@ def test_a_comparison_stands_side_by_side(swept: Swept) -> None:
     assert lines["step, s"] == ["step,", "s", "8.000", "5.000", "-3.000", "x", "0.625"]
     assert lines["cost"] == ["cost", "8,000", "5,000", "-3,000", "x", "0.625"]
     assert lines["cluster.nodes"] == ["cluster.nodes", "1", "2"]
-
-
-def test_a_curve_has_a_line_for_each_value_of_the_second_key(asked: Sweep, swept: Swept) -> None:
-    found = scaling_of(swept, asked.axes, Quantity.TOKENS_PER_SECOND, "Nodes")
-    assert found == Scaling(
-        title="Nodes",
-        x_label="cluster.nodes",
-        y_label="tokens/s",
-        lines=(
-            Line(
-                label="bf16",
-                points=(
-                    Point(x=1, y=100.0, low=50.0, high=200.0),
-                    Point(x=2, y=160.0, low=80.0, high=320.0),
-                ),
-            ),
-            Line(label="fp8", points=(Point(x=1, y=200.0, low=100.0, high=400.0),)),
-        ),
-        ideal=(
-            Line(
-                label="in proportion",
-                points=(
-                    Point(x=1, y=100.0, low=100.0, high=100.0),
-                    Point(x=2, y=200.0, low=200.0, high=200.0),
-                ),
-            ),
-            Line(label="in proportion", points=(Point(x=1, y=200.0, low=200.0, high=200.0),)),
-        ),
-        missing=1,
-    )
-
-
-def test_the_interval_of_days_is_that_of_the_step(asked: Sweep, swept: Swept) -> None:
-    found = scaling_of(swept, asked.axes, Quantity.DAYS, "Nodes")
-    assert found.lines[0].points[0] == Point(x=1, y=24.0, low=12.0, high=48.0)
-    assert found.ideal == ()
-
-
-def test_names_are_places_on_the_axis(swept: Swept) -> None:
-    names = sweep({"job.precision": ["bf16", "fp8"], "cluster.nodes": [1, 2]})
-    again = Swept(cases=cases_of(names), rows=swept.rows)
-    found = scaling_of(again, names.axes, Quantity.MFU, "Formats")
-    assert found.ticks == ("bf16", "fp8")
-    assert [point.x for point in found.lines[0].points] == [0, 1]
-
-
-@pytest.mark.parametrize(("form", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_the_same_curve_is_the_same_file(
-    asked: Sweep, swept: Swept, form: str, start: bytes
-) -> None:
-    scaling = scaling_of(swept, asked.axes, Quantity.TOKENS_PER_SECOND, "$x$ of Nodes")
-    first, second = scaling_picture(scaling, form), scaling_picture(scaling, form)
-    assert first.startswith(start)
-    assert first == second

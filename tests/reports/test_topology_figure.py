@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from reports.topology_drawing import save_topology
+from reports.drawing.files import figure_file, figure_suffix
+from reports.report_figures.network import topology_diagrams
 from reports.topology_figure import MOST, BoxKind, Picture, topology_pictures
 from reports.topology_record import topology_record
 from simulator.errors import InputError
@@ -72,15 +71,14 @@ def test_a_line_whose_links_are_not_counted_has_no_utilisation() -> None:
     assert (shown.count(0.5), shown.count(None)) == (1, len(shown) - 1)
 
 
-def test_the_legend_names_the_fullest_link(tmp_path: Path) -> None:
+def test_the_caption_names_the_fullest_link() -> None:
     cluster = topology(8, TWO_TIERS)
     used = np.zeros(cluster.links)
     used[cluster.first_up + 5] = 0.75
-    save_topology(cluster, tmp_path / "network.svg", used)
-    text = (tmp_path / "network.svg").read_text("utf-8")
-    assert (
-        f"Fullest: {cluster.link_name(cluster.first_up + 5)}, 75.0 %".replace(">", "&gt;") in text
-    )
+    (fabric, *_) = topology_diagrams(cluster, used)
+    link = cluster.link_name(cluster.first_up + 5)
+    assert fabric.caption.endswith(f"The fullest of all links: {link}, 75.0 %.")
+    assert any(cable.label.endswith(", 75.0 %") for cable in fabric.cables)
 
 
 def test_without_utilisation_none_is_shown() -> None:
@@ -101,17 +99,17 @@ def test_boxes_of_a_picture_stand_apart() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_the_same_topology_gives_the_same_file(suffix: str, tmp_path: Path) -> None:
-    paths = [tmp_path / f"{number}.{suffix}" for number in range(2)]
-    for path in paths:
-        save_topology(topology(2, {"kind": "flat"}), path)
-    first, second = (path.read_bytes() for path in paths)
+def test_the_same_topology_gives_the_same_file(suffix: str) -> None:
+    first, second = (
+        figure_file(topology_diagrams(topology(2, {"kind": "flat"})), f"network.{suffix}")
+        for _ in range(2)
+    )
     assert (first == second, len(first) > 1000) == (True, True)
 
 
 def test_another_format_is_an_error() -> None:
     with pytest.raises(InputError, match=r"must end with .png or .svg(.|\n)*fix: net.svg"):
-        save_topology(topology(1, None), "net.jpeg")
+        figure_suffix("net.jpeg")
 
 
 def test_the_links_of_a_route_are_in_the_order_of_the_way() -> None:

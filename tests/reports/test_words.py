@@ -8,7 +8,9 @@ import reports
 from reports.goodput_view import CAUSE_WORDS
 from reports.page.document import KIND_TITLES
 from reports.page.summary import TITLES
+from reports.report_figures.forecast import DRAWN
 from reports.report_figures.labels import CATEGORIES, MEMORY_PARTS, OBJECTIVES, PASSES
+from reports.validation_view import QUANTITIES
 from reports.words import Language, catalogue_of, english, fields_of, words_in
 
 _SOURCES = Path(reports.__file__).parent
@@ -19,6 +21,8 @@ _REGISTRIES = {
     *MEMORY_PARTS.values(),
     *PASSES.values(),
     *CAUSE_WORDS.values(),
+    *QUANTITIES.values(),
+    *(text for drawn in DRAWN.values() for text in (drawn.title, drawn.label)),
     *(label for label, _ in OBJECTIVES.values()),
 }
 _CHINESE = catalogue_of(Language.CHINESE)

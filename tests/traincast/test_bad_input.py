@@ -253,6 +253,20 @@ def test_a_full_disk_behind_standard_output_is_said(command: str) -> None:
     assert ran.stderr == "standard output: cannot be written: No space left on device\n"
 
 
+@pytest.mark.parametrize("word", ["\udcff.toml", "half\ud800", "nothing\0"])
+def test_an_argument_that_is_no_text_is_refused_by_its_place(word: str) -> None:
+    outcome = run("topology", "import", "edges.csv", "--title", word, "--out", "none/x.toml")
+    refused(outcome, "argument 5: must be text in UTF-8", ascii(word), "fix: ")
+    assert outcome.err.isascii()
+
+
+def test_a_device_in_place_of_a_file_is_called_what_it_is() -> None:
+    os.mkfifo("pipe")
+    refused(run("simulate", "pipe"), "must be a regular file", "(found a pipe)", "fix: ")
+    refused(run("simulate", "."), "(found a directory)", "fix: a file in it")
+    refused(run("simulate", os.devnull), "(found a device)")
+
+
 def test_no_columns_are_not_no_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "0")
     outcome = run("stacks")

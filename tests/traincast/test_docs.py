@@ -17,10 +17,12 @@ from simulator.parallel.layout import ScheduleName
 from simulator.schedule.registry import build_schedule
 from tests.planner.scenarios import gpt, machine
 from tests.planner.scenarios import scenario as small_scenario
+from tests.traincast.command_line import run
 from traincast.docs import machine_output
 from traincast.docs.__main__ import check_pages, drifted, write_pages
 from traincast.docs.pages import builders
 from traincast.docs.registries import drawing
+from traincast.docs.samples import drifted_samples
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -49,6 +51,29 @@ COMMANDS = sorted(
         for command in _COMMAND.findall(block)
     }
 )
+
+
+def _samples() -> list[tuple[str, str]]:
+    """Return every command of the pages that is shown with what it says."""
+    shown = [block for path in PAGES for block in blocks(path, "console") if block[0] == "$"]
+    return [(command.removeprefix("$ "), said) for command, _, said in map(_parted, shown)]
+
+
+def _parted(block: str) -> tuple[str, str, str]:
+    return block.partition("\n")
+
+
+@pytest.mark.parametrize(("command", "said"), [each for each in _samples() if each[1]])
+def test_a_sample_of_the_pages_is_what_its_command_says(
+    command: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    outcome = run(*shlex.split(command)[1:])
+    assert (outcome.out + outcome.err).strip() == said.strip()
+
+
+def test_samples_of_plans_are_what_the_example_says() -> None:
+    assert drifted_samples(ROOT / "docs") == []
 
 
 def test_no_reference_page_drifts() -> None:

@@ -202,6 +202,15 @@ OTHER_VERBS: dict[str, tuple[str, Callable[[Document], str], tuple[str, ...]]] =
     "export": ("one.toml", toml_text, ("launch", "export", FILE, "--tool", "torchtitan", *OUT_DIR)),
     "import script": ("one.sh", toml_text, ("launch", "import", FILE, *MEGATRON)),
     "import json": ("one.json", json_text, ("launch", "import", FILE, *DEEPSPEED)),
+    "place": ("one.toml", toml_text, ("place", FILE, "--quiet", "--json", "-")),
+    "network": ("one.toml", toml_text, ("topology", "check", FILE)),
+    "import network": ("one.conf", toml_text, ("topology", "import", FILE, *OUT_DIR)),
+    "measurements": ("one.log", toml_text, ("calibrate", "import", FILE, "--quiet", *OUT_DIR)),
+    "fit": ("measured", toml_text, ("calibrate", "fit", FILE, "--quiet", *OUT_DIR)),
+    "calibration": ("measured", toml_text, ("calibrate", "report", FILE, "--quiet", *OUT_DIR)),
+    "check": ("measured", toml_text, ("calibrate", "check", FILE, "--profile", "dgx-h100")),
+    "replay": ("traces", toml_text, ("replay", FILE, "--profile", "dgx-h100", "--quiet")),
+    "trace": ("one.json", json_text, ("trace", "compare", FILE, FILE)),
 }
 """Verb -> the file that it reads, and its arguments."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import tomlkit
 
@@ -27,8 +28,9 @@ def test_the_picture_names_the_busiest_link_of_the_step(tmp_path: Path) -> None:
     busiest = outcome.record["network"]["links"][0]
     named = f"{100 * busiest['utilisation']:.1f} %"
     assert (outcome.code, outcome.err) == (0, "")
-    (fullest,) = [line for line in figure.read_text("utf-8").splitlines() if "Fullest: " in line]
-    assert named in fullest
+    drawn = "".join(ET.fromstring(figure.read_text("utf-8")).itertext())
+    assert "The fullest of all links: " in drawn
+    assert named in drawn
 
 
 def test_without_a_network_there_is_nothing_to_draw(tmp_path: Path) -> None:

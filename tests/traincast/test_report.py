@@ -60,6 +60,34 @@ def test_parquet_without_its_library_says_how_to_install_it(
     assert "pip install 'traincast[parquet]'" in said
 
 
+def test_a_report_writes_all_of_its_files_or_none(tmp_path: Path) -> None:
+    result = made(ResultKind.GOODPUT, tmp_path)
+    folder = tmp_path / "out"
+    assert run("report", result, "--figures", folder, "--figure-format", "svg").code == 0
+    last = sorted(folder.iterdir())[-1]
+    for each in folder.iterdir():
+        each.unlink()
+    last.mkdir()
+    page = tmp_path / "report.md"
+    found = run("report", result, "-o", page, "--figures", folder, "--figure-format", "svg")
+    assert (found.code, page.exists(), list(folder.iterdir())) == (2, False, [last])
+    assert str(last) in " ".join(found.err.split())
+
+
+@pytest.mark.parametrize("last_words", ["", "no such display"])
+def test_a_browser_that_prints_nothing_is_quoted_as_it_spoke(
+    last_words: str, tmp_path: Path
+) -> None:
+    browser = tmp_path / "browser"
+    browser.write_text(f"#!/bin/sh\necho '{last_words}' >&2\n")
+    browser.chmod(0o755)
+    out = tmp_path / "report.pdf"
+    found = run("report", made(ResultKind.GOODPUT, tmp_path), "-o", out, "--browser", browser)
+    expected = f"wrote no PDF: {last_words} (found" if last_words else "wrote no PDF, and no reason"
+    assert (found.code, out.exists()) == (2, False)
+    assert expected in found.err
+
+
 @pytest.mark.parametrize("options", [("-o", "none/report.html"), ("--tables", "taken/tables")])
 def test_what_cannot_be_written_is_said_without_a_traceback(
     options: tuple[str, str], tmp_path: Path

@@ -50,7 +50,7 @@ def test_a_sweep_writes_the_same_rows_in_every_form(file: Path, tmp_path: Path) 
     assert written["step_time_s"].tolist() == pytest.approx(
         [row["step_time_s"] or float("nan") for row in record["rows"]], nan_ok=True
     )
-    assert figure.read_bytes().startswith(b"<?xml")
+    assert figure.read_bytes().startswith(b"<svg")
 
 
 def test_all_that_is_wrong_is_said_before_anything_runs(file: Path, tmp_path: Path) -> None:

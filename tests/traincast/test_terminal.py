@@ -6,11 +6,16 @@ One list of verbs, one contract: a new verb that prints is added to `VERBS`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
+from tests.calibrate.kineto_traces import GEMM, kernel, mark, write_trace
+from tests.calibrate.logs import log
+from tests.planner.test_placing import scenario as racks
 from tests.reports.result_files.made import write_inputs
+from tests.traincast.bad_files import SCENARIO, toml_text
 from tests.traincast.command_line import run
 from tests.traincast.terminals import (
     Shown,
@@ -20,6 +25,7 @@ from tests.traincast.terminals import (
     with_progress,
 )
 
+SCRIPT = str(Path(__file__).parents[2] / "examples/launch/megatron-gpt-1.3b.sh")
 VERBS = {
     "profiles": ("profiles",),
     "models": ("models",),
@@ -33,8 +39,23 @@ VERBS = {
     "sweep": ("sweep", "sweep.toml"),
     "validate": ("validate", "rows.csv"),
     "check": ("calibrate", "check", "measured", "--profile", "dgx-h100"),
+    "place": ("place", "racks/scenario.toml", "--budget", "10", "-o", "places.csv"),
+    "replay": ("replay", "traces", "--profile", "lan-workstations"),
+    "report": ("report", "result.json", "-o", "page.md", "--tables", "tables"),
+    "fit": ("calibrate", "fit", "measured", "--base", "dgx-h100", "--out", "fitted.toml"),
+    "import": ("calibrate", "import", "nccl.log", "--out", "imported"),
+    "calibration": ("calibrate", "report", "measured", "--profile", "dgx-h100"),
+    "export": ("launch", "export", "small.toml", "--tool", "megatron-lm", "--out", "launch"),
+    "launch import": ("launch", "import", SCRIPT, "--cluster", "dgx-h100", "-o", "launched.toml"),
+    "network import": ("topology", "import", "slurm.conf", "--profile", "dgx-h100", "-o", "n.toml"),
+    "trace": ("trace", "compare", "timeline.json", "real.json"),
 }
-WITH_BARS = ("simulate", "plan", "goodput", "compare", "sweep", "validate", "check")
+WITH_BARS = (
+    *("simulate", "plan", "goodput", "compare", "sweep", "validate", "check"),
+    *("place", "replay", "report", "fit", "import", "calibration"),
+)
+TALKS = ("export",)
+"""Verbs whose files speak for them: what they say goes to standard error."""
 SCREENS: dict[str, tuple[int, dict[str, str]]] = {
     "120 columns": (120, {}),
     "80 columns without colours": (80, {"NO_COLOR": "1"}),
@@ -53,8 +74,18 @@ def _folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     write_inputs(folder)
     text = (folder / "scenario.toml").read_text()
     (folder / "chinese.toml").write_text(text.replace("GPT-2 <b>small</b>", CHINESE))
+    (folder / "racks").mkdir()
+    racks(folder / "racks")
+    (folder / "nccl.log").write_text(log())
+    tree = ["SwitchName=a Nodes=n[0-1]", "SwitchName=b Nodes=n[2-3]", "SwitchName=s Switches=a,b"]
+    (folder / "slurm.conf").write_text("\n".join(tree))
+    (folder / "small.toml").write_text(toml_text(SCENARIO))
+    events = [mark("ProfilerStep#0", 1000.0, 300.0), kernel(GEMM, 1000.0, 250.0)]
+    write_trace(folder / "real.json", events, rank=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        made = ("--chakra", "traces", "--trace", "timeline.json", "--json", "result.json")
+        assert run("simulate", "small.toml", *made).code == 0
         assert [run(*verb).code for verb in VERBS.values()] == [0] * len(VERBS)
         yield
 
@@ -78,9 +109,10 @@ def test_a_verb_fits_the_screen_and_has_no_codes_that_it_did_not_ask_for(
 ) -> None:
     width, environment = SCREENS[screen]
     shown = on_terminal(VERBS[verb], width, **environment)
-    assert (shown.code, shown.err, too_wide(shown, width)) == (0, "", [])
+    assert (shown.code, too_wide(shown, width)) == (0, [])
+    assert bool(shown.err) == (verb in TALKS)
     assert not (shown.is_coloured and "NO_COLOR" in environment)
-    assert shown.is_plain == (environment.get("TERM") == "dumb")
+    assert shown.is_plain == (environment.get("TERM") == "dumb" or verb in TALKS)
 
 
 def test_a_long_answer_fits_a_narrow_screen_too() -> None:
@@ -88,7 +120,7 @@ def test_a_long_answer_fits_a_narrow_screen_too() -> None:
     assert (shown.code, shown.err, too_wide(shown, 40)) == (0, "", [])
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in TALKS])
 def test_a_pipe_of_another_encoding_has_plain_text_of_it_and_quiet_verbs_are_quiet(
     verb: str,
 ) -> None:

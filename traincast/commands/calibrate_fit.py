@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from traincast.commands.output import STDOUT, as_json, check_targets, console, progress_bar, write
+from traincast.commands.output import (
+    STDOUT,
+    as_json,
+    check_targets,
+    console,
+    progress_bar,
+    write_all,
+)
 
 
 def fit_profile(
@@ -56,9 +63,7 @@ def fit_profile(
             accept_software_differences=accept_software_differences,
             seed=seed,
         )
-    write(fitted.profile_text, out)
-    if json is not None:
-        write(as_json(fit_table(fitted)), json)
+    write_all((out, lambda: fitted.profile_text), (json, lambda: as_json(fit_table(fitted))))
     if tables:
         print_sections(console(), fit_sections(fitted), "see --json")
     if tables and out != STDOUT:

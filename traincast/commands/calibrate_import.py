@@ -11,6 +11,7 @@ import typer
 from simulator.errors import InputError, Problem
 from simulator.parallel.groups import Collective
 from traincast.commands.output import as_json, check_targets, console, progress_bar, write
+from traincast.commands.targets import check_folders
 
 if TYPE_CHECKING:
     from calibrate.importing import Imported, ImportOptions
@@ -75,6 +76,7 @@ def import_measurements(
     from calibrate.records import Status
 
     tables = check_targets(files[0], json=json)
+    check_folders({"--out": out})
     options = ImportOptions(
         collective=collective,
         ranks=ranks,
@@ -138,24 +140,29 @@ def _row(path: Path, imported: Imported, written: Path) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
+    from reports.quantities import plain
+    from reports.section import words
+    from reports.table import print_table, print_text
 
     terminal = console()
-    table = Table("file", "taken for", "points", "status")
-    table.columns[0].overflow = "fold"
-    for row in rows:
-        points, status = (
-            ", ".join(f"{count} {name}" for name, count in row[key].items()) or "none"
-            for key in ("points", "status")
-        )
-        table.add_row(Path(row["file"]).name, row["kind"], points, status)
+    columns = [
+        words("file", [Path(row["file"]).name for row in rows]),
+        words("taken for", [row["kind"] for row in rows]),
+        words("points", [_counts(row["points"]) for row in rows]),
+        words("status", [_counts(row["status"]) for row in rows]),
+    ]
     if rows:
-        terminal.print(table)
+        print_table(terminal, columns)
     for row in rows:
         for note in row["notes"]:
-            terminal.print(note, soft_wrap=True)
+            print_text(terminal, plain(note))
     for row in rows:
-        terminal.print(f"written to {row['written']}", soft_wrap=True)
+        terminal.print(f"wrote {row['written']}", style="dim", soft_wrap=True)
+
+
+def _counts(named: dict[str, int]) -> str:
+    """Return "6 collective, 2 gemm", or none."""
+    return ", ".join(f"{count} {name}" for name, count in named.items()) or "none"
 
 
 def _quantity(option: str, text: str | None) -> float | None:

@@ -14,6 +14,7 @@ import typer
 from simulator.errors import InfeasibleError, InputError, Problem
 from traincast.commands.calibrate_run import check_torch, check_values, run_measurements
 from traincast.commands.output import STDOUT, write
+from traincast.commands.targets import check_writable
 
 _OPTIONS = "options of `traincast calibrate run`"
 
@@ -49,6 +50,8 @@ def launch(
     from calibrate.launch import local_command, sbatch_script, torchrun_line
     from simulator.site_file import read_site
 
+    if out != STDOUT:
+        check_writable({"--out": out})
     chosen = [local is not None, torchrun, slurm is not None]
     if sum(chosen) != 1:
         rule = "one of --local N, --torchrun and --slurm SITE.toml is needed"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traincast.commands.output import as_json, check_targets, console, progress_bar, write
-from traincast.commands.pages import PageLanguage, check_page, write_page
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write_all
+from traincast.commands.pages import PageLanguage, check_page, page_of
 
 if TYPE_CHECKING:
     from calibrate.summary import Summary
@@ -46,25 +46,31 @@ def report_calibration(
     if out is not None:
         check_page(out)
     tables = check_targets(folder, out=out, json=json)
-    from reports.calibration_record import calibration_file, calibration_record
+    from reports.calibration_record import calibration_record
     from reports.calibration_sections import report_sections
     from reports.calibration_view import print_sections
 
     with progress_bar("fitting and comparing", quiet=quiet, counted=False):
         found = _summary(Path(folder), profile, base)
-    if json is not None:
-        write(as_json(calibration_record(found)), json)
-    if out is None:
-        if tables:
-            print_sections(console(), report_sections(found))
-        return
+    write_all(
+        (json, lambda: as_json(calibration_record(found))),
+        (out, lambda: _page(found, Path(folder), str(out), lang, browser)),
+    )
+    if tables and out is None:
+        print_sections(console(), report_sections(found))
+    elif tables:
+        console().print(f"wrote {out}", style="dim", soft_wrap=True)
+
+
+def _page(
+    found: Summary, folder: Path, out: str, lang: PageLanguage, browser: str | None
+) -> str | bytes:
+    from reports.calibration_record import calibration_file
     from reports.page.document import document_of
     from reports.words import Language
 
-    measured = calibration_file(found, Path(folder))
-    write_page(document_of((measured,), Language(lang.value)), out, browser)
-    if tables:
-        console().print(f"wrote {out}", style="dim", soft_wrap=True)
+    document = document_of((calibration_file(found, folder),), Language(lang.value))
+    return page_of(document, out, browser)
 
 
 def _summary(folder: Path, profile: str | None, base: str | None) -> Summary:

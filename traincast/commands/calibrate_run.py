@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from simulator.errors import InfeasibleError, InputError, Problem
+from traincast.commands.targets import check_folders
 
 if TYPE_CHECKING:
     from calibrate.run_events import Finished
@@ -75,6 +76,7 @@ def run_measurements(
     from traincast.commands.run_screen import screen
 
     check_torch()
+    check_folders({"--out": out})
     settings = RunSettings(
         folder=Path(out),
         plan=plan,

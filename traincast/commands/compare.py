@@ -7,14 +7,7 @@ from typing import Annotated
 import typer
 
 from simulator.errors import InfeasibleError, InputError, Problem
-from traincast.commands.output import (
-    as_json,
-    check_targets,
-    console,
-    progress_bar,
-    write,
-    write_bytes,
-)
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write_all
 
 _LEAST = 2
 
@@ -58,12 +51,11 @@ def compare(
     with progress_bar("scenarios", quiet=quiet) as report:
         found = run_comparison(tuple(scenarios), Workers(jobs=jobs), layout=layout, progress=report)
     record = comparison_record(found)
-    if json is not None:
-        write(as_json(record), json)
-    if csv is not None:
-        write(comparison_frame(found).to_csv(index=False), csv)
-    if parquet is not None:
-        write_bytes(parquet_bytes(comparison_frame(found)), parquet)
+    write_all(
+        (json, lambda: as_json(record)),
+        (csv, lambda: comparison_frame(found).to_csv(index=False)),
+        (parquet, lambda: parquet_bytes(comparison_frame(found))),
+    )
     if all(free):
         print_comparison(console(), record)
     if not any(row.runs for row in found.rows):

@@ -9,6 +9,7 @@ import typer
 
 from simulator.errors import InputError, Problem
 from traincast.commands.output import STDOUT, same_place, write
+from traincast.commands.targets import check_new_folders
 
 if TYPE_CHECKING:
     from simulator.interchange.export import StepTrace
@@ -27,6 +28,7 @@ def check_folder(folder: str | None, **files: str | None) -> None:
     if folder == STDOUT:
         rule = "traces of all ranks are a folder, which cannot go to standard output"
         raise InputError(Problem(key="--chakra", found=folder, rule=rule, fix="name a folder"))
+    check_new_folders({"--chakra": folder})
     check_free(Path(folder))
     for name, target in files.items():
         if target not in (None, STDOUT) and same_place(folder, str(target)):

@@ -9,6 +9,7 @@ import typer
 
 from traincast.commands.launch_tool import TOOL_NAMES, tool_named
 from traincast.commands.output import check_files, write
+from traincast.commands.targets import check_folders
 
 if TYPE_CHECKING:
     from planner.launch.records import Launch
@@ -42,6 +43,7 @@ def export_launch(
     from simulator.site_file import read_site
 
     wanted = tool_named(tool)
+    check_folders({"--out": out})
     loaded = load_scenario(scenario)
     layout = _own_layout(loaded) if plan is None else _planned(plan, rank)
     site = None if slurm is None else read_site(slurm)
@@ -91,7 +93,8 @@ def _write(launch: Launch, out: str, inputs: list[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         rule = f"cannot be made: {(error.strerror or '').lower()}"
-        raise InputError(Problem(where=out, key="--out", rule=rule)) from error
+        problem = Problem(where=out, key="--out", rule=rule, fix="another folder")
+        raise InputError(problem) from error
     check_files([folder / file.name for file in launch.files], inputs)
     for file in launch.files:
         write(file.text, str(folder / file.name))

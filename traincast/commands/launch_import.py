@@ -130,15 +130,16 @@ def _settings(texts: list[str]) -> dict[str, str]:
 
 
 def _print(found: Imported, out: str) -> None:
-    from reports.quantities import plain
+    from reports.quantities import counted, plain
+    from reports.table import print_text
 
     terminal = console()
-    terminal.print(f"{found.tool}: {len(found.read)} keys followed", soft_wrap=True)
+    print_text(terminal, f"{found.tool}: {counted(len(found.read), 'key')} followed")
     if found.unused:
         names = plain(", ".join(found.unused))
-        terminal.print(f"without effect on the forecast: {names}", soft_wrap=True)
+        print_text(terminal, f"without effect on the forecast: {names}")
     for note in found.notes:
-        terminal.print(f"note: {plain(note)}", soft_wrap=True)
+        print_text(terminal, f"note: {plain(note)}")
     for file in found.files:
         terminal.print(f"wrote {_folder(out) / file.name}", style="dim", soft_wrap=True)
     terminal.print(f"wrote {out}", style="dim", soft_wrap=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulator.errors import InputError, Problem
+from traincast.commands.targets import check_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,6 +76,25 @@ def write(text: str, target: str) -> None:
     write_atomic(target, text)
 
 
+def write_all(*outputs: tuple[str | None, Callable[[], str | bytes]]) -> None:
+    """Write several outputs, all of them or none, each where it is wanted and made just before.
+
+    An output is its target (None: not wanted) and what makes it.
+
+    Raises:
+        InputError: one of the files cannot be written.
+    """
+    from simulator.files import write_together
+
+    made = [(target, make()) for target, make in outputs if target is not None]
+    write_together({Path(target): data for target, data in made if target != STDOUT})
+    for target, data in made:
+        if target == STDOUT and isinstance(data, bytes):
+            write_bytes(data, STDOUT)
+        elif target == STDOUT:
+            write(str(data), STDOUT)
+
+
 def write_bytes(data: bytes, target: str) -> None:
     """Write `data`, which is no text, to a file, or to standard output where `target` is "-"."""
     if target == STDOUT:
@@ -92,7 +112,8 @@ def progress_bar(
 ) -> Iterator[Callable[[int, int], None] | None]:
     """Give a callback that draws a bar on a terminal's standard error, or None.
 
-    What is not `counted` has a bar that only moves, and the time that has passed.
+    What is counted has the time that is left; what is not has a bar that only moves, and the time
+    that has passed.
     """
     if quiet or not sys.stderr.isatty():
         yield None
@@ -105,11 +126,12 @@ def progress_bar(
         ProgressColumn,
         TextColumn,
         TimeElapsedColumn,
+        TimeRemainingColumn,
     )
 
     columns: list[ProgressColumn] = [TextColumn(what), BarColumn(bar_width=_BAR_WIDTH)]
     columns += [MofNCompleteColumn()] if counted else []
-    columns.append(TimeElapsedColumn())
+    columns.append(TimeRemainingColumn(compact=True) if counted else TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
 
@@ -123,7 +145,8 @@ def check_targets(source: str, **targets: str | None) -> bool:
     """Return whether standard output is free for tables.
 
     Raises:
-        InputError: two outputs want standard output or one file, or one wants the file `source`.
+        InputError: two outputs want standard output or one file, or one wants the file `source`;
+            or a file cannot be written: asked here, so that nobody waits for what is then lost.
     """
     wanting = [f"--{name}" for name, target in targets.items() if target == STDOUT]
     if len(wanting) > 1:
@@ -137,6 +160,7 @@ def check_targets(source: str, **targets: str | None) -> bool:
         if user != f"--{name}" and not _is_device(target):
             rule = f"would overwrite {user}"
             raise InputError(Problem(key=f"--{name}", found=target, rule=rule, fix="another file"))
+    check_writable({f"--{n}": t for n, t in targets.items() if t is not None and t != STDOUT})
     return not wanting
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulator.errors import InputError, Problem
-from traincast.commands.output import write, write_bytes
 
 if TYPE_CHECKING:
     from reports.page.document import Document
@@ -29,23 +28,22 @@ def check_page(out: str) -> None:
         raise InputError(Problem(key="--out", found=out, rule=rule, fix="report.html"))
 
 
-def write_page(document: Document, out: str, browser: str | None) -> None:
-    """Write a report as HTML, Markdown or PDF; `browser` prints the PDF.
+def page_of(document: Document, out: str, browser: str | None) -> str | bytes:
+    """Return a report as HTML, Markdown or PDF, as the name `out` says; `browser` prints the PDF.
 
     Raises:
-        InputError: the file cannot be written, the page is too large, or nothing prints it.
+        InputError: the page is too large, or nothing prints it.
     """
+    from reports.page.html import html_of
+
     match Path(out).suffix.lower():
         case ".md":
             from reports.page.markdown import markdown_of
 
-            write(markdown_of(document), out)
+            return markdown_of(document)
         case ".pdf":
-            from reports.page.html import html_of
             from reports.page.pdf import pdf_of
 
-            write_bytes(pdf_of(html_of(document), browser), out)
+            return pdf_of(html_of(document), browser)
         case _:
-            from reports.page.html import html_of
-
-            write(html_of(document), out)
+            return html_of(document)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simulator.errors import InputError, Problem
-from traincast.commands.output import as_json, check_targets, console, progress_bar, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write_all
 
 if TYPE_CHECKING:
     from planner.placement_score import Goal
@@ -55,13 +55,10 @@ def place(
     from traincast.forecasts import place_ranks
 
     loaded = load_scenario(scenario)
-    with progress_bar("orders of ranks", quiet=quiet, counted=False):
-        placing = place_ranks(loaded, goal=wanted, budget=budget)
+    with progress_bar("orders of ranks", quiet=quiet) as report:
+        placing = place_ranks(loaded, goal=wanted, budget=budget, progress=report)
     record = place_record(loaded, placing)
-    if out is not None:
-        write(placing.kept.places.csv(), out)
-    if json is not None:
-        write(as_json(record), json)
+    write_all((out, placing.kept.places.csv), (json, lambda: as_json(record)))
     if tables:
         print_place(console(), record, out)
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simulator.errors import InfeasibleError, Problem
-from traincast.commands.output import as_json, check_targets, console, progress_bar, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write_all
 
 if TYPE_CHECKING:
+    from planner import Plan
     from simulator.scenario import Scenario
 
 
@@ -40,12 +41,7 @@ def plan(
     with progress_bar("layouts", quiet=quiet) as report:
         found = forecasts.plan(loaded, progress=report, mapped=json is not None)
     record = plan_record(loaded, found, forecasts.run_of_plan(loaded, found))
-    if json is not None:
-        write(as_json(record), json)
-    if csv is not None:
-        from traincast.frames import plan_frame
-
-        write(plan_frame(found).to_csv(index=False), csv)
+    write_all((json, lambda: as_json(record)), (csv, lambda: _table(found)))
     if tables:
         print_plan(console(), record)
     if not found.layouts:
@@ -61,6 +57,13 @@ def plan(
                 "[search] may help",
             )
         )
+
+
+def _table(plan: Plan) -> str:
+    """Return the layouts as CSV."""
+    from traincast.frames import plan_frame
+
+    return plan_frame(plan).to_csv(index=False)
 
 
 def _with_top(scenario: Scenario, top: int) -> Scenario:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from simulator.errors import InputError, Problem
-from traincast.commands.output import check_files, console, progress_bar, write, write_bytes
-from traincast.commands.pages import PageLanguage, check_page, write_page
+from traincast.commands.output import check_files, console, progress_bar
+from traincast.commands.pages import PageLanguage, check_page, page_of
+from traincast.commands.targets import check_folders, check_writable
 
 if TYPE_CHECKING:
     from reports.page.document import Document
@@ -70,19 +72,19 @@ def report(
         from traincast.sweeps import check_parquet
 
         check_parquet("--table-format")
-    for key, folder in (("--figures", figures), ("--tables", tables)):
-        if folder is not None:
-            _make(Path(folder), key)
-    with progress_bar("reading and writing", quiet=quiet, counted=False):
+    with progress_bar("reading", quiet=quiet, counted=False):
         document = document_of(load_results(results), Language(lang.value), title)
+    files: dict[Path, str | bytes] = {}
+    with progress_bar("drawing", quiet=quiet) as tell:
+        if figures is not None:
+            files |= _figure_files(document, Path(figures), figure_format, tell)
+    with progress_bar("writing", quiet=quiet, counted=False):
+        if tables is not None:
+            files |= _table_files(document, Path(tables), table_format)
         if out is not None:
-            write_page(document, out, browser)
-    written = [] if out is None else [out]
-    if figures is not None:
-        written += _write_figures(document, Path(figures), figure_format, quiet=quiet)
-    if tables is not None:
-        written += _write_tables(document, Path(tables), table_format)
-    for name in written:
+            files = {Path(out): page_of(document, out, browser), **files}
+        _write(files, results, {"--figures": figures, "--tables": tables})
+    for name in files:
         console().print(f"wrote {name}", style="dim", soft_wrap=True)
 
 
@@ -92,50 +94,62 @@ def _check(out: str | None, figures: str | None, tables: str | None, results: li
         raise InputError(Problem(key="report", rule=rule, fix="-o report.html"))
     if out is not None:
         check_page(out)
+        check_writable({"--out": out})
         check_files([Path(out)], results)
-    for key, folder in (("--figures", figures), ("--tables", tables)):
-        if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
-            rule = "must be a folder, or the name of a new one"
-            raise InputError(Problem(key=key, found=folder, rule=rule, fix="another name"))
+    check_folders(_given({"--figures": figures, "--tables": tables}))
 
 
-def _write_figures(
-    document: Document, folder: Path, form: FigureFormat, *, quiet: bool
-) -> list[str]:
-    from reports.drawing import save_figure
+def _given(folders: Mapping[str, str | None]) -> dict[str, str]:
+    return {option: folder for option, folder in folders.items() if folder is not None}
+
+
+def _write(
+    files: Mapping[Path, str | bytes], results: list[str], folders: Mapping[str, str | None]
+) -> None:
+    """Write all files or none; a folder that is missing is made."""
+    from simulator.files import write_together
+
+    check_files(files, results)
+    for option, folder in _given(folders).items():
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            rule = f"cannot be made: {(error.strerror or str(error)).lower()}"
+            problem = Problem(key=option, found=folder, rule=rule, fix="another folder")
+            raise InputError(problem) from error
+    write_together(files)
+
+
+def _figure_files(
+    document: Document,
+    folder: Path,
+    form: FigureFormat,
+    tell: Callable[[int, int], None] | None,
+) -> dict[Path, str | bytes]:
+    from reports.drawing import png_of, svg_of
     from reports.page.html import figure_id
 
     named = [
-        (folder / f"{figure_id(part.name, number, figure)}.{form}", figure)
+        (figure_id(part.name, number, figure), figure)
         for part in document.parts
         for number, figure in enumerate(part.figures)
     ]
-    with progress_bar("figures", quiet=quiet or len(named) == 1) as tell:
-        for done, (path, figure) in enumerate(named, start=1):
-            save_figure(figure, path)
-            if tell is not None:
-                tell(done, len(named))
-    return [str(path) for path, _ in named]
+    found: dict[Path, str | bytes] = {}
+    for done, (name, figure) in enumerate(named, start=1):
+        drawn = png_of(figure) if form is FigureFormat.PNG else f"{svg_of(figure, name)}\n"
+        found[folder / f"{name}.{form}"] = drawn
+        if tell is not None:
+            tell(done, len(named))
+    return found
 
 
-def _write_tables(document: Document, folder: Path, form: TableFormat) -> list[str]:
+def _table_files(document: Document, folder: Path, form: TableFormat) -> dict[Path, str | bytes]:
     from reports.page.tables import table_frames
     from traincast.sweeps import parquet_bytes
 
-    written = []
-    for name, frame in table_frames(document):
-        path = str(folder / f"{name}.{form}")
-        if form is TableFormat.PARQUET:
-            write_bytes(parquet_bytes(frame), path)
-        else:
-            write(frame.to_csv(index=False), path)
-        written.append(path)
-    return written
-
-
-def _make(folder: Path, key: str) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        rule = f"cannot be made: {(error.strerror or str(error)).lower()}"
-        raise InputError(Problem(key=key, found=str(folder), rule=rule)) from error
+    return {
+        folder / f"{name}.{form}": (
+            parquet_bytes(frame) if form is TableFormat.PARQUET else frame.to_csv(index=False)
+        )
+        for name, frame in table_frames(document)
+    }

@@ -8,7 +8,8 @@ import typer
 
 from simulator.errors import InfeasibleError, Problem
 from traincast.commands.exchange import check_folder, write_ranks
-from traincast.commands.output import as_json, check_targets, console, progress_bar, write
+from traincast.commands.output import as_json, check_targets, console, progress_bar, write_all
+from traincast.commands.trace_file import trace_file
 
 
 def simulate(
@@ -17,7 +18,10 @@ def simulate(
     ],
     trace: Annotated[
         str | None,
-        typer.Option(metavar="OUT", help="Write a timeline for ui.perfetto.dev ('-': stdout)."),
+        typer.Option(
+            metavar="OUT",
+            help="Write a timeline for ui.perfetto.dev (.json, .json.gz; '-': stdout).",
+        ),
     ] = None,
     schedule: Annotated[
         str | None,
@@ -69,12 +73,11 @@ def simulate(
     with progress_bar("simulating", quiet=quiet, counted=False):
         result = simulate_step(loaded, layout)
     record = step_record(loaded, layout, result)
-    if json is not None:
-        write(as_json(step_file(loaded, result)), json)
-    if trace is not None:
-        write(as_json(trace_step(loaded, result), compact=True), trace)
-    if schedule is not None:
-        write(schedule_csv(loaded), schedule)
+    write_all(
+        (json, lambda: as_json(step_file(loaded, result))),
+        (trace, lambda: trace_file(trace_step(loaded, result), str(trace))),
+        (schedule, lambda: schedule_csv(loaded)),
+    )
     if figure is not None:
         draw_network(loaded, result, figure)
     if chakra is not None or goal is not None:

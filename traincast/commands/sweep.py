@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,12 +14,13 @@ from traincast.commands.output import (
     check_targets,
     console,
     progress_bar,
-    write,
-    write_bytes,
+    write_all,
 )
+from traincast.commands.targets import check_folders
 
 if TYPE_CHECKING:
     from planner.sweep.row import Row
+    from planner.sweep.sweep_file import Quantity
 
 
 def sweep(
@@ -54,15 +55,16 @@ def sweep(
     """Forecast every combination of values of a scenario's keys: a row of a table each."""
     targets = {"csv": csv, "json": json, "parquet": parquet, "figure": figure}
     tables = check_targets(file, **targets)
+    if out is not None:
+        check_folders({"--out": out})
     if parquet is not None:
         from traincast.sweeps import check_parquet
 
         check_parquet()
-    form = ""
     if figure is not None:
-        from reports.topology_drawing import figure_suffix
+        from reports.drawing.files import figure_suffix
 
-        form = figure_suffix(figure)[1:]
+        figure_suffix(figure)
 
     from planner.sweep.run import Workers
     from reports.sweep_record import sweep_record
@@ -76,23 +78,32 @@ def sweep(
         swept = run_sweep(asked, workers, None if out is None else Path(out), report)
     title = asked.file.title or f"{asked.scenario.stem}: {asked.file.sweep.what}"
     record = sweep_record(swept, title)
-    if json is not None:
-        write(as_json(record), json)
-    if csv is not None:
-        write(sweep_frame(swept).to_csv(index=False), csv)
-    if parquet is not None:
-        write_bytes(parquet_bytes(sweep_frame(swept)), parquet)
-    if figure is not None:
-        from reports.scaling_figure import scaling_of, scaling_picture
-
-        scaling = scaling_of(swept, asked.axes, asked.file.sweep.shown, title)
-        write_bytes(scaling_picture(scaling, form), figure)
+    write_all(
+        (json, lambda: as_json(record)),
+        (csv, lambda: sweep_frame(swept).to_csv(index=False)),
+        (parquet, lambda: parquet_bytes(sweep_frame(swept))),
+        (figure, lambda: _drawn(record, asked.file.sweep.shown, str(figure))),
+    )
     if tables:
         print_sweep(console(), record)
     else:
         for note in swept.notes:
             typer.echo(f"note: {note}", err=True)
     _check(file, swept.rows)
+
+
+def _drawn(record: dict[str, Any], shown: Quantity, figure: str) -> str | bytes:
+    """Return the picture of one quantity of a sweep, as a file of that name holds it."""
+    from dataclasses import replace
+
+    from reports.drawing.files import figure_file
+    from reports.report_figures.sweep import sweep_chart
+    from reports.result_files.sweep import SweepFile
+    from reports.words import english
+
+    found = SweepFile.model_validate_json(as_json(record))
+    chart = sweep_chart(found, shown, english)
+    return figure_file(replace(chart, title=f"{found.title}: {chart.title}"), figure)
 
 
 def _check(file: str, rows: Sequence[Row]) -> None:

@@ -110,14 +110,15 @@ def _title(files: list[str], options: ImportOptions) -> str:
 def _print(written: Written, out: str) -> None:
     """Print what each file was taken for, the notes, and what to do next."""
     from reports.quantities import plain
+    from reports.table import print_text
 
     terminal = console()
     for found in written.imported:
-        terminal.print(f"{plain(found.where)}: {found.format}", soft_wrap=True)
+        print_text(terminal, f"{plain(found.where)}: {found.format}")
         for note in found.notes:
-            terminal.print(f"  {plain(str(note))}", soft_wrap=True)
+            print_text(terminal, f"  {plain(str(note))}")
     for note in written.notes:
-        terminal.print(plain(str(note)), soft_wrap=True)
+        print_text(terminal, plain(str(note)))
     terminal.print(f"wrote {out}", style="dim", soft_wrap=True)
     terminal.print(f"next: traincast topology show {out}", style="dim", soft_wrap=True)
 

@@ -51,9 +51,10 @@ def show_topology(
     if json is not None:
         write(as_json(record), json)
     if figure is not None:
-        from reports.topology_drawing import save_topology
+        from reports.drawing.files import save_figure
+        from reports.report_figures.network import topology_diagrams
 
-        save_topology(topology, figure)
+        save_figure(topology_diagrams(topology), figure)
     if tables:
         print_topology(console(), record)
         if figure is not None:

@@ -26,7 +26,7 @@ def validate(
     tables = check_targets(rows, json=json)
 
     from calibrate.validation import to_json
-    from reports.result_files.kinds import ResultKind, result_of
+    from reports.result_kinds import ResultKind, result_of
     from reports.validation_view import print_validation
     from traincast import forecasts
 

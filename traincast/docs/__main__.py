@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from simulator.errors import EXIT_FAILED, TraincastError
@@ -26,7 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
         "published runs (default: reference)",
     )
     parser.add_argument(
-        "--check", action="store_true", help="write nothing; exit 1 if a reference page drifts"
+        "--check",
+        action="store_true",
+        help="write nothing; exit 1 if a reference page, or of samples a sample of output, drifts",
     )
     chosen = parser.parse_args(arguments)
     try:
@@ -43,8 +46,10 @@ def _run(what: str, *, check: bool) -> int:
         write_accuracy(DOCS)
         return 0
     if what == "samples":
-        from traincast.docs.samples import write_samples
+        from traincast.docs.samples import drifted_samples, write_samples
 
+        if check:
+            return _say_drifted(drifted_samples(DOCS), "python -m traincast.docs samples")
         write_samples(DOCS)
         return 0
     if what == "published":
@@ -69,9 +74,12 @@ def write_pages(folder: Path) -> int:
 
 def check_pages(folder: Path) -> int:
     """Say which pages drift and return 1 if any does."""
-    wrong = [*drifted(folder), *_left_over(folder)]
+    return _say_drifted([*drifted(folder), *_left_over(folder)], "make docs")
+
+
+def _say_drifted(wrong: Sequence[Path], command: str) -> int:
     for path in wrong:
-        sys.stderr.write(f"{path} is not what the code says; run `make docs`\n")
+        sys.stderr.write(f"{path} is not what the code says; run `{command}`\n")
     return EXIT_FAILED if wrong else 0
 
 

@@ -153,6 +153,7 @@ PARETO = {
         "by the first objective: `values` (of both, as in layouts), `layout`, `name`, `varied`, "
         "`step_time_s` (estimated), `accelerators`, `peak_memory_bytes`",
     ),
+    "left_open": ("integer", "layouts that could be on it, where the search was cut short; else 0"),
 }
 EXPLANATION = {
     **HEAD,

@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from reports.result_files.kinds import FORMAT, WRITERS, ResultKind
 from reports.result_files.loading import MODELS
+from reports.result_kinds import FORMAT, WRITERS, ResultKind
 from simulator.field_docs import field_docs
 from traincast.docs.markdown import code, page, table
 

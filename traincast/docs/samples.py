@@ -16,14 +16,15 @@ from reports.result_files import StepFile
 from reports.step_detail import timeline_record
 from reports.words import english
 from simulator.errors import InputError, Problem
-from simulator.files import parse_record
+from simulator.files import parse_record, read_text, write_atomic
 from simulator.parallel.layout import ParallelLayout, Recompute
 from simulator.scenario import load_scenario
-from traincast.docs.blocks import fill_block
+from traincast.docs.blocks import filled
 from traincast.forecasts import simulate_step
 
 EXAMPLE = "examples/gpt3-175b-1024-a100.toml"
 _COLUMNS = "100"
+_BLOCK = "plan"
 _PAGES = ("README.md", "README.zh-CN.md", "docs/tutorial.md")
 
 
@@ -41,9 +42,20 @@ def write_samples(docs: Path) -> None:
     record = {**step_record(smaller, layout, result), "timeline": timeline_record(result.spans)}
     step = parse_record(StepFile, record, EXAMPLE)
     save_figure(_overview(step, title), docs / "images" / "step.png")
-    output = output_of(["plan", EXAMPLE], root)
-    for page in _PAGES:
-        fill_block(root / page, "plan", f"```text\n{output}\n```")
+    for page, text in _filled(root).items():
+        write_atomic(page, text)
+
+
+def drifted_samples(docs: Path) -> list[Path]:
+    """Return the pages whose sample of output is not what the example prints today."""
+    return [page for page, text in _filled(docs.parent).items() if read_text(page) != text]
+
+
+def _filled(root: Path) -> dict[Path, str]:
+    """Return the pages with a sample of output, with the one of today in its place."""
+    body = f"```text\n{output_of(['plan', EXAMPLE], root)}\n```"
+    pages = [root / page for page in _PAGES]
+    return {page: filled(read_text(page), _BLOCK, body, str(page)) for page in pages}
 
 
 def _overview(step: StepFile, title: str) -> tuple[Figure, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -78,14 +78,17 @@ class Answer:
     search varies the job or the cluster, of which the map is then another."""
 
 
-def answer(asked: Asked) -> Answer:
-    """Return the answer to a question; wrong input becomes problems, never an exception."""
+def answer(asked: Asked, go_on: Callable[[], None] = lambda: None) -> Answer:
+    """Return the answer to a question; wrong input becomes problems, never an exception.
+
+    `go_on` is called from time to time: what it raises ends a long answer.
+    """
     try:
         match asked.question:
             case Question.ESTIMATE:
                 return _estimate(asked)
             case Question.MAP:
-                return _map(asked)
+                return _map(asked, go_on)
     except TraincastError as error:
         return Answer(problems=error.problems)
 
@@ -93,16 +96,18 @@ def answer(asked: Asked) -> Answer:
 def _load(asked: Asked) -> Scenario:
     from simulator.files import parse_record
     from simulator.scenario import ScenarioFile, at_folder, resolve_scenario
+    from traincast.serve.confinement import check_names
     from traincast.serve.editing import read_text_as_table
 
-    folder = Path(asked.folder)
-    file = parse_record(ScenarioFile, read_text_as_table(asked.text, WHERE), WHERE)
+    folder, table = Path(asked.folder), read_text_as_table(asked.text, WHERE)
+    check_names(table, WHERE, folder)
+    file = parse_record(ScenarioFile, table, WHERE)
     return resolve_scenario(at_folder(file, folder), WHERE, folder)
 
 
 def _estimate(asked: Asked) -> Answer:
     from reports.records import step_record
-    from reports.report_figures import step
+    from reports.report_figures import memory, step
     from reports.result_files import StepFile
     from reports.words import english
     from simulator.files import parse_record
@@ -113,7 +118,7 @@ def _estimate(asked: Asked) -> Answer:
     layout = scenario_layout(loaded)
     record = step_record(loaded, layout, estimate_step(loaded, layout))
     file = parse_record(StepFile, json.loads(json.dumps(record)), WHERE)
-    figures = (*step.memory_parts(file, english), *step.breakdown(file, english))
+    figures = (*memory.memory_parts(file, english), *step.breakdown(file, english))
     return Answer(
         cards=tuple(_cards(record)),
         figures=tuple(map(_drawing, figures)),
@@ -148,7 +153,7 @@ def _bare(note: str) -> str:
     return note[1:-1] if whole else note
 
 
-def _map(asked: Asked) -> Answer:
+def _map(asked: Asked, go_on: Callable[[], None]) -> Answer:
     from planner import plan
     from reports.records import plan_record
     from reports.report_figures.plan import layout_map
@@ -160,7 +165,8 @@ def _map(asked: Asked) -> Answer:
     limit = min(loaded.file.search.time_limit or MAP_SECONDS, MAP_SECONDS)
     search = loaded.file.search.model_copy(update={"time_limit": limit, "simulate": 1})
     file = loaded.file.model_copy(update={"search": search})
-    found = plan(loaded.model_copy(update={"file": file}), mapped=True)
+    limited = loaded.model_copy(update={"file": file})
+    found = plan(limited, mapped=True, progress=lambda _done, _total: go_on())
     read = parse_record(PlanFile, json.loads(json.dumps(plan_record(loaded, found))), WHERE)
     known = [cell.best for cell in found.cells or () if cell.best is not None]
     varied = bool(read.layouts) and bool(read.layouts[0].varied)

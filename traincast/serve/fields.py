@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from simulator.field_docs import field_docs
 from simulator.hardware.profile import profile_names
 from simulator.parallel.layout import ParallelLayout
 from simulator.scenario import ClusterFile, ScenarioFile
@@ -90,7 +91,7 @@ def _fields(
             yield FormField(
                 key=key,
                 kind=kind,
-                help=" ".join((info.description or "").split()),
+                help=field_docs(record).get(name, ""),
                 choices=choices or tuple(names.get(key, ())),
                 default=_BY_CLUSTER.get(key) or _default(info),
             )

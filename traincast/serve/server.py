@@ -34,7 +34,7 @@ def serve(text: str, name: str, folder: Path, port: int, ready: Callable[[str], 
         def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002
             """Say nothing."""
 
-    workers = {question: Worker() for question in Question}
+    workers = {question: Worker(folder) for question in Question}
     with _listening(port) as listening:
         port = listening.getsockname()[1]
         app = make_app(Served(text=text, name=name, folder=folder, workers=workers))

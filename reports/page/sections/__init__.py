@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from reports.page.sections import forecasts, measured, plans
+from reports.page.sections import forecasts, measured, plans, runs
 from reports.result_files import Result, ResultKind
 from reports.section import Section
 from reports.words import Words
@@ -38,9 +38,9 @@ SECTIONS: dict[ResultKind, Sequence[Builder]] = {
         forecasts.links,
         forecasts.constants,
     ),
-    ResultKind.PLAN: (*_PLAN, plans.whole_run),
+    ResultKind.PLAN: (*_PLAN, runs.whole_run),
     ResultKind.EXPLAIN: (plans.what_if, *map(_of_plan, _PLAN)),
-    ResultKind.GOODPUT: (plans.run, forecasts.constants),
+    ResultKind.GOODPUT: (runs.run, forecasts.constants),
     ResultKind.SWEEP: (measured.sweep,),
     ResultKind.COMPARE: (measured.comparison, measured.changed),
     ResultKind.VALIDATION: (measured.groups, measured.rows),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from reports.layout_words import layout_words
+from reports.page.said.shared import machines
 from reports.quantities import number, percent, seconds
-from reports.report_figures.labels import CATEGORIES, MEMORY_PARTS, named
+from reports.report_figures.labels import CATEGORIES, MEMORY_PARTS, PASSES, named
 from reports.result_files.step import StepFile
 from reports.section import NONE, Section, facts_section, figures
 from reports.section import words as text_column
@@ -19,16 +21,16 @@ def step(found: StepFile, words: Words) -> Iterator[Section]:
     facts = found.step
     rows = [
         (words("Model"), f"{found.model.name}, {found.model.parameters:,} parameters"),
-        (words("Cluster"), f"{found.cluster.accelerators:,} x {found.cluster.accelerator}"),
-        (words("Layout"), layout_words(found.layout)),
-        (words("Method"), found.method),
+        (words("Cluster"), machines(found.cluster, words)),
+        (words("Layout"), layout_words(found.layout, words)),
+        (words("Method"), words.held(found.method)),
         (words("Step time"), seconds(facts.step_time_s)),
         (words("80 % interval"), f"{seconds(facts.low_s)} - {seconds(facts.high_s)}"),
         (words("Tokens a step"), f"{facts.tokens:,}"),
         (words("Tokens/s"), f"{facts.tokens_per_second:,.0f}"),
         (words("Tokens/s an accelerator"), f"{facts.tokens_per_second_per_accelerator:,.0f}"),
         (words("MFU"), percent(facts.mfu)),
-        (words("MFU counts"), facts.mfu_convention),
+        (words("MFU counts"), words.held(facts.mfu_convention)),
         (
             words("Dense peak an accelerator"),
             f"{number(facts.dense_peak_flops_per_second / TERA)} TFLOP/s",
@@ -54,7 +56,7 @@ def memory(found: StepFile, words: Words) -> Iterator[Section]:
             *parts,
             figures(words("allocated"), [number(stage.allocated / GIB) for stage in stages]),
             figures(words("reserved"), [number(stage.reserved / GIB) for stage in stages]),
-            text_column(words("peak at"), [stage.moment for stage in stages]),
+            text_column(words("peak at"), [words.held(stage.moment) for stage in stages]),
         ),
     )
 
@@ -73,8 +75,8 @@ def operators(found: StepFile, words: Words) -> Iterator[Section]:
             ),
         ),
         columns=(
-            text_column(words("pass"), [use.phase for use in uses]),
-            text_column(words("operator"), [use.name for use in uses]),
+            text_column(words("pass"), [named(PASSES, use.phase, words) for use in uses]),
+            text_column(words("operator"), [words.held(use.name) for use in uses]),
             text_column(
                 words("category"), [named(CATEGORIES, use.category, words) for use in uses]
             ),
@@ -105,7 +107,7 @@ def links(found: StepFile, words: Words) -> Iterator[Section]:
     yield Section(
         title=words("Links of the network"),
         columns=(
-            text_column(words("link"), [use.name for use in uses]),
+            text_column(words("link"), [words.held(use.name) for use in uses]),
             figures(words("alike"), [f"{use.alike:,}" for use in uses]),
             figures("GB/s", [number(use.capacity_bytes_per_second / GB) for use in uses]),
             figures(words("carried, GB"), [number(use.carried_bytes / GB) for use in uses]),
@@ -134,22 +136,7 @@ def constants(found: Any, words: Words) -> Iterator[Section]:
         columns=(
             text_column(words("constants"), blocks),
             text_column(words("needed here"), needed),
-            text_column(words("origin"), [kind for kind, _, _ in origins]),
+            text_column(words("origin"), [words.held(kind) for kind, _, _ in origins]),
             text_column(words("from"), [source.strip() for _, _, source in origins]),
         ),
-    )
-
-
-def layout_words(layout: dict[str, Any]) -> str:
-    """Return a layout in Megatron's names; what is off or not set is left out.
-
-    >>> layout_words({"tp": 8, "pp": 2, "cp": 1, "recompute": "none", "shard_size": None})
-    'tp 8, pp 2'
-    """
-    plain: tuple[Any, ...] = (None, False, 0, 1, "none", 0.0, [], "p2p", "all-reduce")
-    always = ("tp", "pp", "dp")
-    return ", ".join(
-        f"{key} {value}"
-        for key, value in layout.items()
-        if (key in always and value is not None and value != 1) or value not in plain
     )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reports.quantities import number, percent, seconds, signed_percent
+from reports.quantities import number, percent, seconds, signed_percent, unit_of_days
 from reports.report_figures.labels import CATEGORIES, named
 from reports.result_files.calibration import CalibrationFile
 from reports.result_files.sweep import CompareFile, RowFacts, SweepFile
 from reports.result_files.trace_comparison import TraceComparisonFile
-from reports.result_files.validation import ValidationFile
+from reports.result_files.validation import GroupFacts, ValidatedRow, ValidationFile
 from reports.section import NONE, Section, figures
 from reports.section import words as text_column
 from reports.sweep_view import value_text
 from reports.table import Column
+from reports.validation_view import QUANTITIES
 from reports.words import Words, english
 from simulator.units import GIB
 
@@ -46,14 +47,27 @@ def _forecasts(rows: Sequence[RowFacts], words: Words) -> Iterator[Column]:
     sizes = [None if r.peak_memory_bytes is None else r.peak_memory_bytes / GIB for r in rows]
     yield figures(words("peak, GiB"), list(map(_maybe, sizes)))
     for title, values in (
-        (words("days"), [row.days for row in rows]),
+        _times([row.days for row in rows], words),
         (words("cost"), [row.cost for row in rows]),
-        (words("days with failures"), [row.run_days_p50 for row in rows]),
+        _times([row.run_days_p50 for row in rows], words, "{unit} with failures"),
         (words("cost with failures"), [row.run_cost for row in rows]),
     ):
         if any(value is not None for value in values):
             yield figures(title, list(map(_maybe, values)))
-    yield text_column(words("outcome"), [f"{r.outcome} {r.reason}".strip() for r in rows])
+    yield text_column(words("outcome"), [_outcome(row, words) for row in rows])
+
+
+def _times(
+    days: Sequence[float | None], words: Words, title: str = "{unit}"
+) -> tuple[str, list[float | None]]:
+    """Return times that are kept in days, in the unit that the longest is easily read in."""
+    unit, of_a_day = unit_of_days([value for value in days if value is not None])
+    titled = words(title, unit=words(unit))
+    return titled, [None if value is None else value * of_a_day for value in days]
+
+
+def _outcome(row: RowFacts, words: Words) -> str:
+    return f"{words.held(row.outcome)} {words.held(row.reason)}".strip()
 
 
 def _maybe(value: float | None) -> str:
@@ -87,7 +101,7 @@ def groups(found: ValidationFile, words: Words) -> Iterator[Section]:
     yield Section(
         title=words("Errors by group"),
         columns=(
-            text_column(words("group"), [f"{group.quantity}: {group.name}" for group in rows]),
+            text_column(words("group"), [_group_name(group, words) for group in rows]),
             figures(words("rows"), [str(group.rows) for group in rows]),
             figures(words("compared"), [str(group.compared) for group in rows]),
             figures(words("median"), [percent(each.median) for each in errors]),
@@ -97,6 +111,10 @@ def groups(found: ValidationFile, words: Words) -> Iterator[Section]:
             figures(words("bias"), [signed_percent(each.bias) for each in errors]),
         ),
     )
+
+
+def _group_name(group: GroupFacts, words: Words) -> str:
+    return f"{named(QUANTITIES, group.quantity, words)}: {words.held(group.name)}"
 
 
 def rows(found: ValidationFile, words: Words) -> Iterator[Section]:
@@ -113,9 +131,21 @@ def rows(found: ValidationFile, words: Words) -> Iterator[Section]:
                 [NONE if r.signed_error is None else signed_percent(r.signed_error) for r in each],
             ),
             figures(words("80 % interval"), [_interval(row.low, row.high) for row in each]),
-            text_column(words("skipped because"), [row.reason for row in each]),
+            *_memory(each, words),
+            text_column(words("skipped because"), [words.held(row.reason) for row in each]),
         ),
     )
+
+
+def _memory(rows: Sequence[ValidatedRow], words: Words) -> Iterator[Column]:
+    """Yield measured and forecast peaks where any row reports one."""
+    if all(row.measured_peak_memory_bytes is None for row in rows):
+        return
+    for title, sizes in (
+        (words("Measured peak, GiB"), [row.measured_peak_memory_bytes for row in rows]),
+        (words("Forecast peak, GiB"), [row.peak_memory_bytes for row in rows]),
+    ):
+        yield figures(title, [_maybe(None if size is None else size / GIB) for size in sizes])
 
 
 def calibration(found: CalibrationFile, words: Words) -> Iterator[Section]:
@@ -123,9 +153,13 @@ def calibration(found: CalibrationFile, words: Words) -> Iterator[Section]:
     for each in found.sections:
         yield Section(
             title=_title(each.title, found.profile, words),
-            text=each.text,
+            text=tuple(map(words.held, each.text)),
             columns=tuple(
-                Column(title=words(column.title), cells=column.cells, justify=column.justify)
+                Column(
+                    title=words(column.title),
+                    cells=[words.held(cell) for cell in column.cells],
+                    justify=column.justify,
+                )
                 for column in each.columns
             ),
         )
@@ -139,12 +173,12 @@ def _title(title: str, profile: str, words: Words) -> str:
 
 
 def trace(found: TraceComparisonFile, words: Words) -> Iterator[Section]:
-    """Yield the differences by class of operators."""
-    classes = found.classes
+    """Yield the differences by class of operators, and how much of communication is hidden."""
+    classes = [each for each in found.classes if each.simulated_s or each.measured_s]
     differences = [(c.measured_s or 0.0) - (c.simulated_s or 0.0) for c in classes]
     yield Section(
         title=words("Measured less forecast, by class"),
-        text=found.notes,
+        text=tuple(map(words.held, found.notes)),
         columns=(
             text_column(words("class"), [named(CATEGORIES, c.name, words) for c in classes]),
             figures(words("forecast"), [_seconds(c.simulated_s) for c in classes]),
@@ -156,6 +190,18 @@ def trace(found: TraceComparisonFile, words: Words) -> Iterator[Section]:
             ),
         ),
     )
+    sent = [each for each in found.classes if each.simulated_busy_s]
+    if sent:
+        yield Section(
+            title=words("Communication, and how much of it nothing hides"),
+            columns=(
+                text_column(words("class"), [named(CATEGORIES, c.name, words) for c in sent]),
+                figures(words("forecast"), [_seconds(c.simulated_busy_s) for c in sent]),
+                figures(words("forecast, exposed"), [_seconds(c.simulated_s) for c in sent]),
+                figures(words("measured"), [_seconds(c.measured_busy_s) for c in sent]),
+                figures(words("measured, exposed"), [_seconds(c.measured_s) for c in sent]),
+            ),
+        )
 
 
 def _seconds(value: float | None) -> str:

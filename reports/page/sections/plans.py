@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports.goodput_view import CAUSE_WORDS
-from reports.page.sections.forecasts import layout_words
-from reports.quantities import number, percent, seconds
-from reports.report_figures.labels import OBJECTIVES, named
+from reports.layout_words import layout_words
+from reports.quantities import number, percent, seconds, unit_of_days
+from reports.report_figures.labels import OBJECTIVES
 from reports.result_files.explain import ChangedStep, ExplainFile
-from reports.result_files.goodput import GoodputFile, RunPlanFacts
-from reports.result_files.parts import Three
 from reports.result_files.plan import PlanFile
-from reports.section import NONE, Section, facts_section, figures
+from reports.section import NONE, Section, figures
 from reports.section import words as text_column
 from reports.table import Column
 from reports.words import Words
-from simulator.units import GIB, JOULES_PER_MWH, SECONDS_PER_HOUR, TERA
+from simulator.units import GIB, SECONDS_PER_HOUR
 
 _PERCENT, _KG_PER_TONNE, _HOURS = 100.0, 1000.0, 1 / SECONDS_PER_HOUR
 _ROUNDING = 1e-12
@@ -41,7 +38,9 @@ def layouts(found: PlanFile, words: Words) -> Iterator[Section]:
         figures(words("accelerators"), [f"{row.accelerators:,}" for row in rows]),
     ]
     if any(row.days is not None for row in rows):
-        columns.append(figures(words("days"), [_maybe(row.days) for row in rows]))
+        unit, of_a_day = unit_of_days([row.days for row in rows if row.days is not None])
+        times = [NONE if row.days is None else number(row.days * of_a_day) for row in rows]
+        columns.append(figures(words(unit), times))
     if any(row.cost is not None for row in rows):
         columns.append(figures(found.currency, [_maybe(row.cost) for row in rows]))
     if any(row.chance is not None for row in rows):
@@ -68,9 +67,13 @@ def front(found: PlanFile, words: Words) -> Iterator[Section]:
     points = found.pareto.layouts
     one, other = found.pareto.objectives
     yield Section(
-        title=words("Pareto front of {one} and {other}", one=one, other=other),
+        title=words(
+            "Pareto front of {one} and {other}",
+            one=_objective_name(one, words),
+            other=_objective_name(other, words),
+        ),
         columns=(
-            text_column(words("layout"), [p.name or layout_words(p.layout) for p in points]),
+            text_column(words("layout"), [p.name or layout_words(p.layout, words) for p in points]),
             _objective(one, [point.values[0] for point in points], words),
             _objective(other, [point.values[1] for point in points], words),
             figures(words("step, s"), [number(point.step_time_s) for point in points]),
@@ -78,6 +81,11 @@ def front(found: PlanFile, words: Words) -> Iterator[Section]:
             figures(words("peak, GiB"), [number(p.peak_memory_bytes / GIB) for p in points]),
         ),
     )
+
+
+def _objective_name(name: str, words: Words) -> str:
+    label, _ = OBJECTIVES.get(name, (name.replace("_", " "), 1.0))
+    return words(label)
 
 
 def _objective(name: str, values: list[float], words: Words) -> Column:
@@ -91,7 +99,9 @@ def searched(found: PlanFile, words: Words) -> Iterator[Section]:
     """Yield what was searched, and why layouts were refused."""
     facts = found.searched
     reasons = sorted(found.rejected.items(), key=lambda item: -item[1])
-    examples = [" ".join(found.examples.get(reason, "").split()) for reason, _ in reasons]
+    examples = [
+        words.held(" ".join(found.examples.get(reason, "").split())) for reason, _ in reasons
+    ]
     yield Section(
         title=words("What was searched and refused"),
         text=(
@@ -106,7 +116,7 @@ def searched(found: PlanFile, words: Words) -> Iterator[Section]:
             ),
         ),
         columns=(
-            text_column(words("why refused"), [words(reason) for reason, _ in reasons]),
+            text_column(words("why refused"), [words.held(reason) for reason, _ in reasons]),
             figures(words("layouts"), [f"{count:,}" for _, count in reasons]),
             text_column(words("for example"), examples),
         ),
@@ -120,7 +130,7 @@ def nearest(found: PlanFile, words: Words) -> Iterator[Section]:
         yield Section(
             title=words("What comes closest"),
             columns=(
-                text_column(words("layout"), [layout_words(miss.layout) for miss in misses]),
+                text_column(words("layout"), [layout_words(miss.layout, words) for miss in misses]),
                 figures(words("peak, GiB"), [number(m.peak_memory_bytes / GIB) for m in misses]),
             ),
         )
@@ -134,7 +144,7 @@ def remedies(found: PlanFile, words: Words) -> Iterator[Section]:
         yield Section(
             title=words("What would make it fit"),
             columns=(
-                text_column(words("change"), [remedy.what for remedy in tried]),
+                text_column(words("change"), [words.held(remedy.what) for remedy in tried]),
                 text_column(
                     words("fits"), [words("yes") if r.fits else words("no") for r in tried]
                 ),
@@ -153,14 +163,14 @@ def what_if(found: ExplainFile, words: Words) -> Iterator[Section]:
     yield Section(
         title=words("What if"),
         columns=(
-            text_column(words("change"), [row.name for row in rows]),
+            text_column(words("change"), [words.held(row.name) for row in rows]),
             figures(words("step, same layout"), [_step(row.same_layout) for row in rows]),
             figures("x", [_gain(row.same_layout) for row in rows]),
             figures(words("step, best layout"), [_step(row.best_layout) for row in rows]),
             figures("x", [_gain(row.best_layout) for row in rows]),
             text_column(
                 words("best layout"),
-                [row.best_layout.name or row.best_layout.reason for row in rows],
+                [row.best_layout.name or words.held(row.best_layout.reason) for row in rows],
             ),
         ),
     )
@@ -172,63 +182,3 @@ def _step(changed: ChangedStep) -> str:
 
 def _gain(changed: ChangedStep) -> str:
     return NONE if changed.speedup is None else f"{changed.speedup:.3f}"
-
-
-def whole_run(found: PlanFile, words: Words) -> Iterator[Section]:
-    """Yield the whole run of a plan's best layout."""
-    if found.whole_run is not None:
-        yield from _run(found.whole_run, words)
-
-
-def run(found: GoodputFile, words: Words) -> Iterator[Section]:
-    """Yield a whole run."""
-    yield from _run(found.run, words)
-
-
-def _run(found: RunPlanFacts, words: Words) -> Iterator[Section]:
-    rows = [
-        (words("Steps"), f"{found.steps:,}"),
-        (words("Tokens"), f"{found.tokens:,}"),
-        (words("Accelerators"), f"{found.accelerators:,}"),
-        (words("Days without failures"), number(found.ideal.days)),
-        (words("Days (p10, p50, p90)"), _three(found.days)),
-        (words("Goodput (p10, p50, p90)"), _three(found.goodput, _PERCENT) + " %"),
-        (words("GPU-hours (p10, p50, p90)"), _three(found.accelerator_hours)),
-    ]
-    if found.cost is not None:
-        rows.append((f"{words('Cost')}, {found.currency}", _three(found.cost)))
-    if found.energy is not None:
-        site, machines = found.energy.site_j, found.energy.machines_j
-        label = "Energy of the machines, MWh" if site is None else "Energy with cooling, MWh"
-        rows.append((words(label), _three(site or machines, 1 / JOULES_PER_MWH)))
-        if found.energy.co2_kg is not None:
-            rows.append((words("CO2, t"), _three(found.energy.co2_kg, 1 / _KG_PER_TONNE)))
-    if found.checkpoint is not None:
-        point = found.checkpoint
-        size = number(point.bytes / TERA)
-        rows += [
-            (words("Checkpoint"), f"{size} TB, {point.mode}"),
-            (words("Between checkpoints"), seconds(point.interval_s)),
-            (words("Training waits for each"), seconds(point.stall_s)),
-        ]
-    if found.failures is not None:
-        rows += [
-            (words("Failures (p10, p50, p90)"), _three(found.failures.count)),
-            (
-                words("Mean time between failures, h"),
-                _three(found.failures.mtbf_s, 1 / SECONDS_PER_HOUR),
-            ),
-        ]
-    yield facts_section(words("The whole run in numbers"), rows)
-    causes = sorted(found.wall_shares.items(), key=lambda item: -item[1])
-    yield Section(
-        title=words("Where the wall time goes"),
-        columns=(
-            text_column(words("cause"), [named(CAUSE_WORDS, cause, words) for cause, _ in causes]),
-            figures("%", [f"{100 * share:.3f}" for _, share in causes]),
-        ),
-    )
-
-
-def _three(found: Three, scale: float = 1.0) -> str:
-    return " / ".join(number(value * scale) for value in (found.p10, found.p50, found.p90))

@@ -33,8 +33,8 @@ def test_a_report_of_a_step_holds_its_summary_sections_and_figures() -> None:
         (
             "What is measured, fitted or only nominal",
             (
-                "Of the 2 groups of constants of box that the forecast needs, 1 are measured, 0 "
-                "fitted to measurements and 1 nominal.",
+                "Groups of constants of box that the forecast needs: 1 measured, 0 fitted to "
+                "measurements, 1 nominal.",
                 "Nominal, not calibrated: gemm.",
             ),
         ),

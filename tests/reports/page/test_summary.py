@@ -66,7 +66,7 @@ def test_little_room_is_called_tight() -> None:
 
 def test_a_run_without_a_price_says_so() -> None:
     assert said("The pick", step_file(run=RUN))[1:] == (
-        "All tokens take 2.000 days (1.500 to 2.500) and 768.0 GPU-hours, without failures.",
+        "All tokens take 2.000 days (36.00 h to 2.500 days) and 768.0 GPU-hours, without failures.",
         "The profile names no price for these hours.",
     )
 

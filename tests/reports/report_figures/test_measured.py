@@ -71,6 +71,6 @@ def test_a_class_that_only_one_side_has_is_nothing_on_the_other() -> None:
     )
     drawn = only(measured.trace(partly(TraceComparisonFile, classes=classes), english))
     assert drawn.parts == (
-        Part(label="matrix products", values=(2.0, 3.0)),
-        Part(label="host wait", values=(0.0, 1.0)),
+        Part(label="matrix products", tone=0, values=(2.0, 3.0)),
+        Part(label="host wait", tone=13, values=(0.0, 1.0)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reports.charts import Box, Cable, Part, Series
-from reports.report_figures import step
+from reports.report_figures import memory, network, roofline, step
 from reports.result_files.parts import StageSeconds
 from reports.result_files.step import (
     BoxFacts,
@@ -40,8 +40,8 @@ def test_a_breakdown_has_a_part_for_each_category_that_takes_time() -> None:
     drawn = only(step.breakdown(_step(breakdowns=stages), english))
     assert drawn.bars == ("stage 0", "stage 1")
     assert drawn.parts == (
-        Part(label="matrix products", values=(8.0, 7.0)),
-        Part(label="pipeline bubble", values=(2.0, 3.0)),
+        Part(label="matrix products", tone=0, values=(8.0, 7.0)),
+        Part(label="pipeline bubble", tone=10, values=(2.0, 3.0)),
     )
 
 
@@ -64,8 +64,8 @@ def test_a_timeline_shows_what_a_stage_computes_and_no_transfers() -> None:
 
 def test_memory_holds_to_the_end_of_the_step() -> None:
     curve = MemoryCurve(stage=0, time_s=(0.0, 4.0), allocated_bytes=(1.0 * GIB, 3.0 * GIB))
-    memory = MemoryFacts.model_construct(capacity_bytes=80.0 * GIB)
-    drawn = only(step.memory_over_time(_step(memory_curves=(curve,), memory=memory), english))
+    facts = partly(MemoryFacts, capacity_bytes=80.0 * GIB)
+    drawn = only(memory.memory_over_time(_step(memory_curves=(curve,), memory=facts), english))
     series: Series = drawn.series[0]
     assert (series.x, series.y, series.steps) == ((0.0, 4.0, 10.0), (1.0, 3.0, 3.0), True)
     assert drawn.rules[0].y == 80.0
@@ -76,8 +76,8 @@ def test_of_many_stages_the_fullest_is_among_those_that_are_drawn() -> None:
         MemoryCurve(stage=n, time_s=(0.0,), allocated_bytes=(GIB * (9.0 if n == 33 else 1.0),))
         for n in range(64)
     )
-    memory = MemoryFacts.model_construct(capacity_bytes=80.0 * GIB)
-    drawn = only(step.memory_over_time(_step(memory_curves=curves, memory=memory), english))
+    facts = partly(MemoryFacts, capacity_bytes=80.0 * GIB)
+    drawn = only(memory.memory_over_time(_step(memory_curves=curves, memory=facts), english))
     stages = {series.group for series in drawn.series}
     assert len(stages) <= 8
     assert {"0", "33", "63"} < stages
@@ -97,7 +97,7 @@ def test_an_operator_stands_at_its_intensity_under_the_roof() -> None:
     )
     peaks = PeakFacts(matmul_flops_per_second={}, memory_bandwidth_bytes_per_second=4e12)
     job = type("Job", (), {"precision": "bf16"})()
-    drawn = only(step.roofline(_step(operators=(gemm,), peaks=peaks, job=job), english))
+    drawn = only(roofline.roofline(_step(operators=(gemm,), peaks=peaks, job=job), english))
     roof, marks = drawn.series
     assert (roof.x, roof.y) == ((20.0, 250.0, 2500.0), (80.0, 1000.0, 1000.0))
     assert (marks.x, marks.y, marks.texts) == ((200.0,), (400.0,), ("forward qkv, 10.00 ms",))
@@ -114,13 +114,20 @@ def test_a_link_says_what_it_joins_carries_and_is_used() -> None:
             LineFacts(one=0, other=1, cables=8, capacity_bytes_per_second=4e11, utilisation=0.25),
         ),
     )
-    drawn = only(step.network(_step(network=NetworkFacts(pictures=(picture,))), english))
+    drawn = only(network.network(_step(network=NetworkFacts(pictures=(picture,))), english))
     assert drawn.boxes[0] == Box(label="leaf", kind="switch", x=0.5, y=1.0)
     assert drawn.cables == (
-        Cable(one=0, other=1, used=0.25, text="leaf - node0: 8 x, 400 GB/s, 25.0 %"),
+        Cable(
+            one=0,
+            other=1,
+            used=0.25,
+            text="leaf - node0: 8 x, 400 GB/s, 25.0 %",
+            capacity=4e11,
+            label="400 GB/s, 25.0 %",
+        ),
     )
 
 
 def test_an_old_result_without_details_has_what_it_holds() -> None:
-    for build in (step.timeline, step.memory_over_time, step.roofline):
+    for build in (step.timeline, memory.memory_over_time, roofline.roofline):
         assert list(build(_step(), english)) == []

@@ -12,20 +12,20 @@ from reports.words import Words
 _ORIGINS = ("measured", "fitted", "nominal")
 
 
-def assumed(files: Sequence[ResultFile], _: Words) -> Iterator[Said]:
+def assumed(files: Sequence[ResultFile], words: Words) -> Iterator[Said]:
     """Say what planner, runs and forecasts took for granted, and what they warn of."""
     for file in files:
         result = getattr(file.result, "plan", file.result)
         run = getattr(result, "run", None) or getattr(result, "whole_run", None)
         for holder in (result, run):
             for text in getattr(holder, "assumptions", ()):
-                yield Topic.ASSUMED, _sentence(text)
+                yield Topic.ASSUMED, words.sentence(text)
             for text in getattr(holder, "warnings", ()):
-                yield Topic.RISK, _sentence(text)
+                yield Topic.RISK, words.sentence(text)
         provenance = provenance_of(file)
         if provenance is not None:
             for text in provenance.warnings:
-                yield Topic.RISK, _sentence(text)
+                yield Topic.RISK, words.sentence(text)
 
 
 def calibrated(files: Sequence[ResultFile], words: Words) -> Iterator[Said]:
@@ -39,9 +39,8 @@ def calibrated(files: Sequence[ResultFile], words: Words) -> Iterator[Said]:
         yield (
             Topic.CALIBRATED,
             words(
-                "Of the {count} groups of constants of {profile} that the forecast needs, "
-                "{measured} are measured, {fitted} fitted to measurements and {nominal} nominal.",
-                count=len(needed),
+                "Groups of constants of {profile} that the forecast needs: {measured} measured, "
+                "{fitted} fitted to measurements, {nominal} nominal.",
                 profile=provenance.profile,
                 measured=len(by_origin["measured"]),
                 fitted=len(by_origin["fitted"]),
@@ -56,15 +55,15 @@ def calibrated(files: Sequence[ResultFile], words: Words) -> Iterator[Said]:
 def validated(files: Sequence[ResultFile], words: Words) -> Iterator[Said]:
     """Say where the intervals come from; a forecast that says nothing is not validated."""
     for provenance in _distinct(files):
-        if "assumed:" in provenance.validation:
+        if "assumed:" in provenance.validation.lower():
             text = words(
                 "The 80 % interval of step times is not measured: {source}.",
-                source=provenance.validation,
+                source=words.held(provenance.validation),
             )
         elif provenance.validation:
             text = words(
                 "The 80 % interval of step times is taken from measured runs: {source}.",
-                source=provenance.validation,
+                source=words.held(provenance.validation),
             )
         else:
             text = words("The result does not say how its interval was validated.")
@@ -87,9 +86,3 @@ def _distinct(files: Sequence[ResultFile]) -> Iterator[ProvenanceFacts]:
         if key not in seen:
             seen.add(key)
             yield found
-
-
-def _sentence(text: str) -> str:
-    """Return a note with a full stop; it may begin with a name, so that no capital is made."""
-    text = text.strip()
-    return text if text.endswith((".", "!", "?")) else f"{text}."

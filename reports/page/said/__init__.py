@@ -1,0 +1,1 @@
+"""What each kind of result contributes to the decision in words."""
