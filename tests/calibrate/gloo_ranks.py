@@ -49,20 +49,28 @@ def on_ranks(size: int, work: Callable[..., Result], folder: Path, *arguments: A
             warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
             for process in processes:
                 process.start()
-        return [_received(rank, reader) for rank, (reader, _) in enumerate(pipes)]
+        found = [_received(rank, reader) for rank, (reader, _) in enumerate(pipes)]
     finally:
         for process in processes:
             process.kill()
             process.join()
+    # Where one rank fails others lose their peer: the first cause may be any rank's.
+    if failures := [
+        f"rank {rank} failed:\n{said}" for rank, (lost, said) in enumerate(found) if lost
+    ]:
+        raise AssertionError("\n".join(failures))
+    return [value for _, value in found]
 
 
-def _received(rank: int, reader: Connection) -> Any:
+def _received(rank: int, reader: Connection) -> tuple[bool, Any]:
+    """Return whether a rank has failed, and its result or its traceback."""
     if not reader.poll(_TIMEOUT):
-        raise TimeoutError(f"rank {rank} said nothing for {_TIMEOUT:g} s")
-    failed, value = reader.recv()
-    if failed:
-        raise AssertionError(f"rank {rank} failed:\n{value}")
-    return value
+        return True, f"it said nothing for {_TIMEOUT:g} s"
+    try:
+        failed, value = reader.recv()
+    except EOFError:
+        return True, "its process ended without a word"
+    return failed, value
 
 
 def _rank(task: _Task, writer: Connection) -> None:

@@ -23,6 +23,7 @@ ROW_KEYS = [
     "low",
     "high",
     "peak_memory_bytes",
+    "measured_peak_memory_bytes",
     "feasible",
     "assumed",
     "labels",
