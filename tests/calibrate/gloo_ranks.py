@@ -33,11 +33,14 @@ class _Task(NamedTuple):
 def on_ranks(size: int, work: Callable[..., Result], folder: Path, *arguments: Any) -> list[Result]:
     """Return what `work(context, *arguments)` returns on each of `size` ranks, by rank.
 
-    `folder` is where the ranks find each other; a fresh one a call. Forked, so that torch is
-    imported once; the children use one thread, as OpenMP's others do not survive a fork.
+    `folder` is where the ranks find each other; a fresh one a call. Forked by a server that has
+    read torch once and done nothing with it: what the tests' own process keeps of meshes that it
+    had would be taken for that of the ranks. The children use one thread, as OpenMP's others do not
+    survive a fork.
     """
     pytest.importorskip("torch")
-    forking = multiprocessing.get_context("fork")
+    forking = multiprocessing.get_context("forkserver")
+    forking.set_forkserver_preload(["torch", "torch.distributed"])
     pipes = [forking.Pipe(duplex=False) for _ in range(size)]
     tasks = [_Task(rank, size, folder, work, arguments) for rank in range(size)]
     processes = [
