@@ -50,7 +50,8 @@ class _Helper(Generic[Share, Result]):
         self._work, self._share = work, share
         context = get_context("fork")
         self._receiver, sender = context.Pipe(duplex=False)
-        self._process = context.Process(target=_help, args=(work, share, sender), daemon=True)
+        ends = self._receiver, sender
+        self._process = context.Process(target=_help, args=(work, share, *ends), daemon=True)
         self._process.start()
         sender.close()
 
@@ -70,10 +71,15 @@ class _Helper(Generic[Share, Result]):
 
 
 def _help(
-    work: Callable[[Share], Result], share: Share, sender: Connection[Result, object]
+    work: Callable[[Share], Result],
+    share: Share,
+    receiver: Connection[object, Result],
+    sender: Connection[Result, object],
 ) -> None:
     """Do one share and send the result; whatever goes wrong, whoever waits does it again."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # With nobody left to read it, sending fails; it would wait for ever if this end stayed open.
+    receiver.close()
     status = 1
     try:
         sender.send(work(share))

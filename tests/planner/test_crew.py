@@ -70,15 +70,19 @@ def work(share):
     if share:
         Path({str(named)!r}).write_text(str(os.getpid()))
         time.sleep(0.5)
-    else:
-        time.sleep(600)
+        return bytes(2**22)  # more than a pipe holds
+    time.sleep(600)
 in_shares(work, [0, 1])
 """
     with subprocess.Popen([sys.executable, "-c", script]) as process:
         _until(named.exists)
         helper = int(named.read_text() or "0")
         process.kill()
-    _until(lambda: not _runs(helper))
+    try:
+        _until(lambda: not _runs(helper))
+    finally:
+        if _runs(helper):
+            os.kill(helper, signal.SIGKILL)
 
 
 def _until(holds: Callable[[], bool]) -> None:
