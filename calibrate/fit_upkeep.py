@@ -33,6 +33,12 @@ def measured_upkeep(records: Iterable[Record]) -> Iterator[MeasuredUpkeep]:
             times.setdefault(point.ranks, []).append(record.seconds)
     for layer, works in found.items():
         seconds = {work: median(times[max(times)]) for work, times in works.items()}
+        if both := works.get(Upkeep.GATHER, {}).keys() & works.get(Upkeep.SHARDED, {}).keys():
+            # One is taken from the other: they have to be of the same number of ranks.
+            for work in (Upkeep.GATHER, Upkeep.SHARDED):
+                seconds[work] = median(works[work][max(both)])
+        else:
+            seconds.pop(Upkeep.SHARDED, None)
         measured = _measured(layer, seconds)
         if measured is not None:
             yield measured

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Generic, TypeVar
@@ -34,8 +35,9 @@ def in_shares(work: Callable[[Share], Result], shares: Sequence[Share]) -> list[
     its share is done here, so that an error is raised as if there were none. A helper waits for
     nobody: it ends by itself, also where this process is killed.
     """
-    helpers = [_Helper(work, share) for share in shares[1:]]
+    helpers: list[_Helper[Share, Result]] = []
     try:
+        helpers.extend(_Helper(work, share) for share in shares[1:])
         first = [work(share) for share in shares[:1]]
         return first + [helper.result() for helper in helpers]
     finally:
@@ -52,7 +54,10 @@ class _Helper(Generic[Share, Result]):
         self._receiver, sender = context.Pipe(duplex=False)
         ends = self._receiver, sender
         self._process = context.Process(target=_help, args=(work, share, *ends), daemon=True)
-        self._process.start()
+        self._runs = False
+        with suppress(OSError):  # no more processes, or no memory for one
+            self._process.start()
+            self._runs = True
         sender.close()
 
     def result(self) -> Result:
@@ -66,8 +71,9 @@ class _Helper(Generic[Share, Result]):
     def end(self) -> None:
         """End the process if it still runs."""
         self._receiver.close()
-        self._process.kill()
-        self._process.join()
+        if self._runs:
+            self._process.kill()
+            self._process.join()
 
 
 def _help(

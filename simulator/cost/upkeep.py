@@ -17,6 +17,7 @@ from simulator.parallel.program import StepProgram
 from simulator.parallel.segments import Segment
 from simulator.schedule.tasks import WorkKind
 from simulator.workload.attention_blocks import AttentionSpec
+from simulator.workload.job import Optimizer
 from simulator.workload.layer import LayerSpec
 from simulator.workload.mlp_blocks import MlpSpec
 
@@ -68,12 +69,17 @@ class UpkeepTimes:
     def update_seconds(
         self, program: StepProgram, stage: int, modelled: float, kernels: KernelCosts
     ) -> float:
-        """Return the seconds of a stage's update, measured of layers and `modelled` of the rest."""
+        """Return the seconds of a stage's update, measured of layers and `modelled` of the rest.
+
+        What is measured is AdamW on all weights: any other update is as modelled.
+        """
         layout, shards = program.layout, program.shards_parameters
         found = self._of(program, program.data_group.size if shards else 1)
         if not shards and layout.zero_stage:
             return modelled
         if found is None or found.update is None or layout.optimizer_offload:
+            return modelled
+        if program.job.freezes or program.job.optimizer is not Optimizer.ADAM:
             return modelled
         count = sum(_alike(program, chunk.whole, found) for chunk in program.stage_chunks(stage))
         share = count * found.parameters / program.stage_parameters(stage)

@@ -55,6 +55,21 @@ def test_an_error_in_a_helper_is_raised_as_if_there_were_none(
     assert capfd.readouterr() == ("", "")
 
 
+def test_where_no_process_can_be_forked_all_is_done_here() -> None:
+    script = """
+import os
+from planner.crew import in_shares
+def refuse():
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+os.fork = refuse
+print(in_shares(lambda share: (share, os.getppid()), [1, 2]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == (f"[(1, {os.getpid()}), (2, {os.getpid()})]", "")
+
+
 def test_a_helper_has_no_helpers() -> None:
     assert in_shares(lambda _: hands(), [0, 1])[1] == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from simulator.api import Forecaster
 from simulator.hardware.accelerator import Dtype
@@ -28,8 +29,10 @@ def with_software(software: SoftwareConstants) -> Profile:
     return profile.model_copy(update={"constants": constants})
 
 
-def forecaster(profile: Profile, stack: str = "pytorch-gloo") -> Forecaster:
-    """Return forecasts of four sequences on four hosts."""
-    job = TrainingJob(global_batch_size=4, seq_length=128, precision=Dtype.FP32, stack=stack)
+def forecaster(profile: Profile, stack: str = "pytorch-gloo", **job_keys: Any) -> Forecaster:
+    """Return forecasts of four sequences on four hosts; `job_keys` are others of the job."""
+    job = TrainingJob(
+        global_batch_size=4, seq_length=128, precision=Dtype.FP32, stack=stack, **job_keys
+    )
     model = load_model(str(_FOLDER / "tiny.toml")).spec
     return Forecaster(model, job, load_stack(stack), profile, RANKS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from simulator.api import Forecaster
@@ -10,6 +12,7 @@ from simulator.hardware.profile import Profile
 from simulator.hardware.software_constants import MeasuredUpkeep, SoftwareConstants
 from simulator.parallel.layout import ParallelLayout
 from simulator.schedule.tasks import Work, WorkKind
+from simulator.workload.job import Lora, Optimizer
 from tests.simulator.small_cpu import (
     LAYER_PARAMETERS,
     LAYERS,
@@ -79,6 +82,24 @@ def test_the_update_of_layers_is_the_measured_one_and_the_rest_as_modelled() -> 
 
     taken = seconds_of(found, DDP, WorkKind.OPTIMIZER)
     assert taken == pytest.approx(LAYERS * UPDATE + ends)
+
+
+@pytest.mark.parametrize(
+    "job", [{"optimizer": Optimizer.SGD}, {"optimizer": Optimizer.ADAFACTOR}, {"lora": Lora(rank=8)}]
+)
+@pytest.mark.parametrize("layout", [DDP, FSDP])
+def test_another_update_than_that_of_all_weights_by_adam_is_as_modelled(
+    job: dict[str, Any], layout: ParallelLayout
+) -> None:
+    measured = upkeep(1, update=UPDATE), upkeep(2, update=UPDATE)
+    software = SoftwareConstants(stack="pytorch-gloo", step_scale=1.0, upkeep=measured)
+    plain = SoftwareConstants(stack="pytorch-gloo", step_scale=1.0)
+
+    taken, modelled = (
+        seconds_of(forecaster(with_software(each), **job), layout, WorkKind.OPTIMIZER)
+        for each in (software, plain)
+    )
+    assert taken == modelled
 
 
 @pytest.mark.parametrize("layout", [DDP, FSDP.model_copy(update={"dp": 4})])
