@@ -85,7 +85,8 @@ def test_the_update_of_layers_is_the_measured_one_and_the_rest_as_modelled() -> 
 
 
 @pytest.mark.parametrize(
-    "job", [{"optimizer": Optimizer.SGD}, {"optimizer": Optimizer.ADAFACTOR}, {"lora": Lora(rank=8)}]
+    "job",
+    [{"optimizer": Optimizer.SGD}, {"optimizer": Optimizer.ADAFACTOR}, {"lora": Lora(rank=8)}],
 )
 @pytest.mark.parametrize("layout", [DDP, FSDP])
 def test_another_update_than_that_of_all_weights_by_adam_is_as_modelled(
