@@ -95,6 +95,9 @@ class Drawn:
     """How the uncertain constants were drawn, and by what they were taken to be off."""
 
     draws: int
+    """Of the constants."""
+    repeats: int
+    """Draws of the layouts' own errors for each of those."""
     seed: int
     compared: int
     """Layouts."""

@@ -92,6 +92,7 @@ def draw(scenario: Scenario, pools: Sequence[Pool], layouts: Sequence[PlannedLay
     origins = {source.name: source.origin for source in sources}
     drawn = Drawn(
         draws=asked.draws,
+        repeats=REPEATS,
         seed=asked.seed,
         compared=len(layouts),
         sources=deviations | {OWN: own, SHARED: shared},

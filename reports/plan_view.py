@@ -166,8 +166,9 @@ def _print_footnotes(console: Console, record: Record) -> None:
     drawn = record["drawn"]
     if drawn is not None:
         lines.append(
-            f"best in: share of {drawn['draws']} joint draws of the constants (seed "
-            f"{drawn['seed']}) in which the layout is the best of {drawn['compared']}; regret: how "
+            f"best in: share of {drawn['draws']} joint draws of the constants, each with "
+            f"{drawn['repeats']} of the layouts' own errors (seed {drawn['seed']}), in which the "
+            f"layout is the best of {drawn['compared']}; regret: how "
             "much longer than that it takes in the mean"
         )
     estimated = [entry["rank"] for entry in record["layouts"] if not entry["simulated"]]

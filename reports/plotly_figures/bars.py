@@ -18,8 +18,8 @@ from reports.plotly_figures.layout import (
     shown,
 )
 
-_LEGEND_HEIGHT = 90
-"""Pixels of a legend of several lines."""
+_LEGEND_HEIGHT, _LEGEND_ROW = 90, 19
+"""Pixels of a legend of several lines, and of one line where each entry has one (a phone)."""
 
 
 def histogram(found: Histogram) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def stacks(found: Stacks) -> dict[str, Any]:
     return {
         "data": data,
         "layout": layout_of(
-            AROUND + _LEGEND_HEIGHT + ROW * len(rows),
+            AROUND + max(_LEGEND_HEIGHT, _LEGEND_ROW * len(data)) + ROW * len(rows),
             barmode="relative",
             xaxis=axis_of(found.y_label),
             yaxis=rows_of(found.bars),

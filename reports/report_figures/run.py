@@ -77,7 +77,7 @@ def wall_time(run: RunPlanFacts, words: Words) -> Iterator[Figure]:
 
 def intervals(run: RunPlanFacts, words: Words) -> Iterator[Figure]:
     """Yield the goodput at each interval between checkpoints that was tried."""
-    if run.failures is None or len(run.failures.intervals) < _FEWEST:
+    if run.failures is None or len({i.interval_s for i in run.failures.intervals}) < _FEWEST:
         return
     tried = sorted(run.failures.intervals, key=lambda each: each.interval_s)
     yield Chart(

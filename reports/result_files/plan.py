@@ -133,6 +133,8 @@ class DrawnFacts(ResultRecord):
 
     draws: int
     seed: int
+    repeats: int = 1
+    """Draws of the layouts' own errors for each of the constants'."""
     compared: int
     sources: dict[str, float]
     """Source of error -> standard deviation of the log of its factor."""

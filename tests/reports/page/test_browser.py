@@ -137,6 +137,25 @@ def test_the_theme_follows_the_system_and_the_button(browser: Browser, report: P
     )
 
 
+_PAPER = 718
+"""Pixels of a page of A4 between the margins that Chromium gives it."""
+
+
+def test_printed_tables_keep_their_headings_and_fit_the_paper(
+    browser: Browser, report: Path
+) -> None:
+    with visited(browser, report, width=_PAPER) as visit:
+        visit.page.emulate_media(media="print")
+        tables = visit.page.evaluate(
+            "[...document.querySelectorAll('section > .wide > table, .wide table')]"
+            ".filter((table) => table.offsetParent).map((table) => [table.offsetWidth, "
+            "[...table.querySelectorAll('th')].every((head) => head.innerText.trim())])"
+        )
+    assert tables
+    assert all(named for _, named in tables)
+    assert max(width for width, _ in tables) <= _PAPER
+
+
 def test_a_phone_shows_the_page_without_scrolling_sideways(browser: Browser, report: Path) -> None:
     with visited(browser, report, width=375, height=700) as visit:
         drawn(visit.page)
